@@ -8,7 +8,6 @@ ODRADEK_SOAK_EXITS shortens the run.
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.processes import pauses
 from tests.support.processes.odradek_process import OdradekBroker
 from tests.support.waiting import eventually
 from tests.support.wire.raw_topics import end_offset, make_topic
@@ -64,11 +64,11 @@ def produce_and_exit(broker: OdradekBroker, topic: str) -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as producer:
         assert producer.stdout is not None
         assert producer.stdout.readline() == b"ready\n"
-        os.kill(broker.pid, signal.SIGSTOP)
+        pauses.pause(broker.pid)
         try:
             producer.communicate(b"go\n", timeout=PRODUCER_TIMEOUT_S)
         finally:
-            os.kill(broker.pid, signal.SIGCONT)
+            pauses.resume(broker.pid)
             producer.kill()
         assert producer.returncode == 0
 

@@ -6,8 +6,6 @@ the other. Both kinds get the same settings.
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +15,7 @@ from typing import Final, Literal
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from tests.support.admin import Admin
 from tests.support.clusters.cluster_tree import ClusterTree
+from tests.support.processes import pauses
 from tests.support.processes.apache import ApacheBroker, ZooKeeper
 from tests.support.processes.jvm import QUICK_START
 from tests.support.processes.namespaces import Network
@@ -159,10 +158,10 @@ class Cluster:
         self.tree.expire(broker_id)
 
     def pause(self, broker_id: int) -> None:
-        os.kill(self.brokers[broker_id].pid, signal.SIGSTOP)
+        pauses.pause(self.brokers[broker_id].pid)
 
     def resume(self, broker_id: int) -> None:
-        os.kill(self.brokers[broker_id].pid, signal.SIGCONT)
+        pauses.resume(self.brokers[broker_id].pid)
 
     def replace(self, broker_id: int, kind: Kind) -> None:
         """Stop a broker, and start one of the other kind with its id, port and log directory."""

@@ -7,8 +7,6 @@ like a new ZooKeeper.
 from __future__ import annotations
 
 import itertools
-import os
-import signal
 import socket
 import struct
 import time
@@ -16,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.support.broker import FAST_SETTINGS
+from tests.support.processes import pauses
 from tests.support.processes.jvm import QUICK_START, java_command
 from tests.support.processes.ports import free_port
 from tests.support.processes.process import ManagedProcess
@@ -95,11 +94,10 @@ class ZooKeeper:
             self._process.terminate()
 
     def pause(self) -> None:
-        """SIGSTOP: connections stay open, and nothing comes back."""
-        os.kill(self._process.pid, signal.SIGSTOP)
+        pauses.pause(self._process.pid)
 
     def resume(self) -> None:
-        os.kill(self._process.pid, signal.SIGCONT)
+        pauses.resume(self._process.pid)
 
     def new_chroot(self) -> str:
         """`host:port/path` of a name space that nobody has used."""

@@ -88,6 +88,7 @@ class ManagedProcess:
         process = self._running()
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
+            process.send_signal(signal.SIGCONT)  # a test that failed may have left it paused
         try:
             return process.wait(timeout_s)
         except subprocess.TimeoutExpired:
