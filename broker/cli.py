@@ -34,6 +34,7 @@ _TOOLS: Final = {
     "groups": ("admin.groups", "list, describe, reset and delete consumer groups"),
     "configs": ("admin.configs", "describe and alter configs of topics, brokers, loggers, users, clients and ips"),
     "quotas": ("admin.quotas", "print, set and remove quotas"),
+    "acls": ("admin.acls", "list, add and remove ACLs"),
     "get-offsets": ("admin.get_offsets", "print offsets of partitions, by time"),
     "delete-records": ("admin.delete_records", "delete the records before an offset"),
     "log-dirs": ("admin.log_dirs", "print the log directories of brokers and what is in them"),
@@ -54,7 +55,7 @@ _GROUPS: Final = {
     "records": ("produce", "consume", "get-offsets", "delete-records", "perf"),
     "topics and replicas": ("topics", "reassign", "elect-leaders", "log-dirs"),
     "groups and transactions": ("groups", "transactions", "producers"),
-    "the cluster": ("cluster", "top", "configs", "quotas", "api-versions"),
+    "the cluster": ("cluster", "top", "configs", "quotas", "acls", "api-versions"),
     "files of a broker": ("verify", "dump-log"),
     "the shell": ("completion",),
 }

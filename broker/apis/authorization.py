@@ -13,7 +13,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from odradek.broker.security.authorizer.ports import Action, AuthorizableRequestContext
-from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
+from odradek.controller.model.acls import CLUSTER_NAME, SUPPORTED_OPERATIONS, AclOperation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -25,14 +25,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_OPERATIONS: Final = {
-    ResourceType.TOPIC: tuple(map(AclOperation, (3, 4, 5, 6, 7, 8, 10, 11))),
-    ResourceType.GROUP: tuple(map(AclOperation, (3, 6, 8))),
-    ResourceType.CLUSTER: tuple(map(AclOperation, (5, 7, 8, 9, 10, 11, 12))),
-}
-"""The operations that a resource of the type supports. Kafka: AclEntry.supportedOperations."""
-
-EVERY_OPERATION: Final = {kind: sum(1 << code for code in codes) for kind, codes in _OPERATIONS.items()}
+EVERY_OPERATION: Final = {kind: sum(1 << code for code in codes) for kind, codes in SUPPORTED_OPERATIONS.items()}
 """The bit field of all of them: bit n stands for the AclOperation with code n."""
 
 
@@ -126,7 +119,7 @@ def authorized_operations(broker: Services, ctx: RequestContext, resource_type: 
         return EVERY_OPERATION[resource_type]
     actions = [
         Action(operation, resource_type, name, log_if_allowed=False, log_if_denied=False)
-        for operation in _OPERATIONS[resource_type]
+        for operation in SUPPORTED_OPERATIONS[resource_type]
     ]
     allowed = authorizer.authorize(request_context(ctx), actions)
     return sum(1 << action.operation for action, is_allowed in zip(actions, allowed, strict=True) if is_allowed)

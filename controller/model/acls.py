@@ -85,6 +85,17 @@ class AclOperation(IntEnum):
         return cls.UNKNOWN
 
 
+SUPPORTED_OPERATIONS: Final = {
+    ResourceType.TOPIC: tuple(map(AclOperation, (3, 4, 5, 6, 7, 8, 10, 11))),
+    ResourceType.GROUP: tuple(map(AclOperation, (3, 6, 8))),
+    ResourceType.CLUSTER: tuple(map(AclOperation, (5, 7, 8, 9, 10, 11, 12))),
+    ResourceType.TRANSACTIONAL_ID: tuple(map(AclOperation, (4, 8))),
+    ResourceType.DELEGATION_TOKEN: (AclOperation.DESCRIBE,),
+    ResourceType.USER: (AclOperation.CREATE_TOKENS, AclOperation.DESCRIBE_TOKENS),
+}
+"""The operations that a resource of the type supports. Kafka: AclEntry.supportedOperations."""
+
+
 @unique
 class AclPermissionType(IntEnum):
     UNKNOWN = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.clusters.admin_acls import AdminAcls
 from tests.support.clusters.admin_cluster import AdminCluster, Command
 from tests.support.clusters.admin_groups import AdminGroups
 from tests.support.clusters.admin_quotas import AdminQuotas
@@ -31,6 +32,11 @@ def transactions(cluster: AdminCluster) -> AdminTransactions:
 @pytest.fixture
 def quotas(cluster: AdminCluster) -> AdminQuotas:
     return AdminQuotas(cluster)
+
+
+@pytest.fixture
+def acls(cluster: AdminCluster) -> AdminAcls:
+    return AdminAcls(cluster)
 
 
 @pytest.fixture
