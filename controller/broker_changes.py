@@ -155,7 +155,7 @@ async def do_controlled_shutdown(
     )
     for partition in followed:
         controllership.batch.add_stop_replica((broker_id,), partition, delete=False)
-    controllership.send_batch()
+    await controllership.send_batch()
     await controllership.replica_states.handle_state_changes(
         [PartitionAndReplica(partition, broker_id) for partition in followed], ReplicaState.OFFLINE
     )

@@ -126,8 +126,8 @@ class Controllership:
         for broker_id, request in requests:
             self.channel.send(broker_id, request, self._callback(broker_id, request))
 
-    def send_batch(self) -> None:
-        self.send(self.batch.take_requests())
+    async def send_batch(self) -> None:
+        self.send(await self.batch.take_requests())
 
     async def send_update_metadata(self, broker_ids: Iterable[int], partitions: Iterable[TopicPartition] = ()) -> None:
         """Send UpdateMetadata with the live brokers and these partitions.
@@ -137,7 +137,7 @@ class Controllership:
         self.batch.add_update_metadata(broker_ids)
         async for partition in in_turns(partitions):
             self.batch.add_update_metadata((), (partition,))
-        self.send_batch()
+        await self.send_batch()
 
     async def send_update_metadata_to_all(self, partitions: Iterable[TopicPartition] = ()) -> None:
         await self.send_update_metadata(self.context.live_or_shutting_down_broker_ids, partitions)

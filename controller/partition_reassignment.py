@@ -270,7 +270,7 @@ async def _update_leader_epoch_and_send_request(
     leadership = await _update_leader_epoch(controllership, partition)
     controllership.batch.add_leader_and_isr(assignment.origin_replicas, partition, leadership, assignment, is_new=False)
     controllership.batch.add_leader_and_isr(assignment.adding_replicas, partition, leadership, assignment, is_new=True)
-    controllership.send_batch()
+    await controllership.send_batch()
 
 
 async def _update_leader_epoch(

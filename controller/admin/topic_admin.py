@@ -134,6 +134,7 @@ class AdminManager:
         self._random_below = random_below
         self._new_topic_id = new_topic_id
         self._policies = policies
+        self._names = topic_names.TopicNames()
 
     # Create
 
@@ -212,8 +213,8 @@ class AdminManager:
         if await self._client.exists(znodes.topic_path(topic)):
             raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic}' already exists.")
         if topic_names.has_collision_chars(topic):
-            topics = await self._client.topics()
-            colliding = sorted(other for other in topics if topic_names.has_collision(topic, other))
+            self._names.update(await self._client.topics())
+            colliding = self._names.colliding(topic)
             if colliding:
                 raise KafkaError(
                     ErrorCode.INVALID_TOPIC_EXCEPTION,

@@ -52,6 +52,31 @@ def has_collision_chars(topic: str) -> bool:
     return "_" in topic or "." in topic
 
 
-def has_collision(topic: str, other: str) -> bool:
-    """Whether two topics would have the same metric names."""
-    return topic.replace(".", "_") == other.replace(".", "_")
+class TopicNames:
+    """The existing topics by the name that metrics have for them.
+
+    Kafka compares a new name with all others. Here an update costs what has changed since the one before.
+    """
+
+    def __init__(self) -> None:
+        self._topics: set[str] = set()
+        self._by_metric_name: dict[str, set[str]] = {}
+
+    def update(self, topics: set[str]) -> None:
+        """These topics exist now. The set must not change later."""
+        for topic in self._topics - topics:
+            name = metric_name(topic)
+            self._by_metric_name[name].discard(topic)
+            if not self._by_metric_name[name]:
+                del self._by_metric_name[name]
+        for topic in topics - self._topics:
+            self._by_metric_name.setdefault(metric_name(topic), set()).add(topic)
+        self._topics = topics
+
+    def colliding(self, topic: str) -> list[str]:
+        """The existing topics that would have the same metric names, sorted."""
+        return sorted(self._by_metric_name.get(metric_name(topic), ()))
+
+
+def metric_name(topic: str) -> str:
+    return topic.replace(".", "_")

@@ -184,7 +184,7 @@ class PartitionStateMachine:
         else:
             async for partition in in_turns(valid):
                 self._put(partition, target)
-        self._send(self._batch.take_requests())
+        self._send(await self._batch.take_requests())
         return results
 
     def _is_valid_transition(self, partition: TopicPartition, target: PartitionState) -> bool:

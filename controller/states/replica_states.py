@@ -161,7 +161,7 @@ class ReplicaStateMachine:
                         self._put(replica, target)
                 case ReplicaState.NON_EXISTENT:
                     await self._remove(valid)
-        self._send(self._batch.take_requests())
+        self._send(await self._batch.take_requests())
 
     def _is_valid_transition(self, replica: PartitionAndReplica, target: ReplicaState) -> bool:
         current = self.state(replica)

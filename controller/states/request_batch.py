@@ -17,9 +17,10 @@ Kafka: AbstractControllerBrokerRequestBatch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final, TypeAlias
+from collections.abc import AsyncIterator, Iterable, Mapping
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
+from odradek.controller.loop_turns import in_turns
 from odradek.controller.model.leader_and_isr import LEADER_DURING_DELETE, LeaderIsrAndControllerEpoch
 from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.messages.leader_and_isr import (
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
     from odradek.controller.model.reassignment import ReplicaAssignment
     from odradek.controller.states.context import ControllerContext
     from odradek.protocol.topic_partition import TopicPartition
+
+StateT = TypeVar("StateT")
 
 FIRST_VERSION_WITH_TOPIC_IDS: Final = 5
 """The first version of LeaderAndIsr with topic ids."""
@@ -155,24 +158,25 @@ class RequestBatch:
             offline_replicas=[replica for replica in replicas if not context.is_replica_online(replica, partition)],
         )
 
-    def take_requests(self) -> list[tuple[int, ControlRequest]]:
-        """The collected entries as requests, each with its broker id. The batch is empty afterwards."""
+    async def take_requests(self) -> list[tuple[int, ControlRequest]]:
+        """The collected entries as requests, each with its broker id. The batch is empty afterwards.
+
+        With turns of the event loop: one request may name all partitions of the cluster. Nothing may add entries
+        meanwhile, as during any event of the controller.
+        """
         requests: list[tuple[int, ControlRequest]] = []
-        requests += self._leader_and_isr_requests()
-        requests += self._update_metadata_requests()
-        requests += self._stop_replica_requests()
+        requests += [request async for request in self._leader_and_isr_requests()]
+        requests += [request async for request in self._update_metadata_requests()]
+        requests += [request async for request in self._stop_replica_requests()]
         self.clear()
         return requests
 
-    def _leader_and_isr_requests(self) -> Iterator[tuple[int, LeaderAndIsrRequest]]:
+    async def _leader_and_isr_requests(self) -> AsyncIterator[tuple[int, LeaderAndIsrRequest]]:
         context = self._context
         for broker_id, states in self._leader_and_isr.items():
             broker_epoch = context.broker_epoch(broker_id)
             if broker_epoch is None:
                 continue
-            topics: dict[str, list[LeaderAndIsrPartitionState]] = {}
-            for partition, state in states.items():
-                topics.setdefault(partition.topic, []).append(state)
             yield (
                 broker_id,
                 LeaderAndIsrRequest(
@@ -185,9 +189,9 @@ class RequestBatch:
                             topic_id=self._topic_id(topic),
                             partition_states=partition_states,
                         )
-                        for topic, partition_states in topics.items()
+                        async for topic, partition_states in _by_topic(states)
                     ],
-                    live_leaders=self._live_leaders({state.leader for state in states.values()}),
+                    live_leaders=self._live_leaders({state.leader async for state in in_turns(states.values())}),
                 ),
             )
 
@@ -203,18 +207,15 @@ class RequestBatch:
                 live.append(LeaderAndIsrLiveLeader(broker_id=leader, host_name=point.host, port=point.port))
         return live
 
-    def _update_metadata_requests(self) -> Iterator[tuple[int, UpdateMetadataRequest]]:
+    async def _update_metadata_requests(self) -> AsyncIterator[tuple[int, UpdateMetadataRequest]]:
         if not self._update_metadata_brokers:
             return
         context = self._context
-        topics: dict[str, list[UpdateMetadataPartitionState]] = {}
-        for partition, state in self._update_metadata.items():
-            topics.setdefault(partition.topic, []).append(state)
         topic_states = [
             UpdateMetadataTopicState(
                 topic_name=topic, topic_id=self._topic_id(topic), partition_states=partition_states
             )
-            for topic, partition_states in topics.items()
+            async for topic, partition_states in _by_topic(self._update_metadata)
         ]
         live_brokers = self._live_brokers()
         for broker_id in sorted(self._update_metadata_brokers):
@@ -249,14 +250,11 @@ class RequestBatch:
             for broker in self._context.live_or_shutting_down_brokers
         ]
 
-    def _stop_replica_requests(self) -> Iterator[tuple[int, StopReplicaRequest]]:
+    async def _stop_replica_requests(self) -> AsyncIterator[tuple[int, StopReplicaRequest]]:
         for broker_id, states in self._stop_replica.items():
             broker_epoch = self._context.broker_epoch(broker_id)
             if broker_epoch is None:
                 continue
-            topics: dict[str, list[StopReplicaPartitionState]] = {}
-            for partition, state in states.items():
-                topics.setdefault(partition.topic, []).append(state)
             yield (
                 broker_id,
                 StopReplicaRequest(
@@ -265,7 +263,16 @@ class RequestBatch:
                     broker_epoch=broker_epoch,
                     topic_states=[
                         StopReplicaTopicState(topic_name=topic, partition_states=partition_states)
-                        for topic, partition_states in topics.items()
+                        async for topic, partition_states in _by_topic(states)
                     ],
                 ),
             )
+
+
+async def _by_topic(states: Mapping[TopicPartition, StateT]) -> AsyncIterator[tuple[str, list[StateT]]]:
+    """The states of each topic, in the order of their first ones."""
+    topics: dict[str, list[StateT]] = {}
+    async for partition, state in in_turns(states.items()):
+        topics.setdefault(partition.topic, []).append(state)
+    async for topic in in_turns(topics.items()):
+        yield topic

@@ -171,15 +171,16 @@ async def test_brokers_are_watched_for_new_registrations() -> None:
 # -- requests
 
 
-def test_batch_is_sent_once() -> None:
+@async_test
+async def test_batch_is_sent_once() -> None:
     controllership = _ActiveController()
     controllership.lead(PARTITION, 1)
     controllership.batch.add_update_metadata([1, 2], [PARTITION])
-    controllership.send_batch()
+    await controllership.send_batch()
     assert controllership.receivers == [1, 2]
     assert shown(controllership.requests.sent[0][1]).startswith("t-0 leader 1")
     assert controllership.batch.is_empty
-    controllership.send_batch()
+    await controllership.send_batch()
     assert len(controllership.requests.sent) == 2
 
 

@@ -5,7 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from odradek.controller.events import ElectionType
+from odradek.controller.model import topic_names
 from odradek.controller.model.reassignment import ReplicaAssignment
+from odradek.controller.model.topic_names import metric_name
 from odradek.controller.tree.metadata_tree import Create, MetadataTree, Operation, SetData, StorageFull
 from odradek.controller.znodes import topic_nodes, znodes
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -164,6 +166,25 @@ async def test_creation_tells_the_replicas_and_then_everybody() -> None:
         assert isinstance(only, UpdateMetadataRequest)
         assert only.topic_states[0].topic_id == topic_id
         assert [broker.id for broker in only.live_brokers] == [1, 2, 3]
+
+
+@async_test
+async def test_a_request_for_many_topics_looks_at_each_name_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Kafka does it, each new topic is compared with all others: 100 of them with 5,000 names."""
+    looks = 0
+
+    def counted(topic: str) -> str:
+        nonlocal looks
+        looks += 1
+        return metric_name(topic)
+
+    monkeypatch.setattr(topic_names, "metric_name", counted)
+    async with controller_cluster() as cluster:
+        await cluster.start(0)
+        topics = [wanted(f"t_{number}", 1, 1) for number in range(100)]
+        results = await cluster.admin().create_topics(topics, timeout_ms=1000)
+        assert {result.error_code for result in results.values()} == {ErrorCode.NONE}
+    assert looks <= 2 * len(topics)
 
 
 @async_test
