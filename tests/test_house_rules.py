@@ -79,7 +79,6 @@ NAMED_BY_TESTS_ALONE: dict[str, str] = {
     "timer/system_timer.py:inspect": "tests see by it where tasks wait",
     "broker/apis/authorization.py": "the questions that handlers ask an authorizer",
     "broker/security/sasl": "the side of the client, which links to other brokers use",
-    "controller/model/scram": "what changes of SCRAM users and clients need",
     "controller/model/acls.py": "codes and types of ACLs",
     "broker/machine/worker_processes.py:process_ids": "tests see by it that processes end",
     "controller/tree/embedded_tree.py:expire_session": "tests have sessions expire",

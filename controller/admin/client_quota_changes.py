@@ -128,14 +128,23 @@ async def alter_client_quotas(
             configs.pop(key, None)
         else:
             configs[key] = _text(key, value, node.settable)
-    if validate_only:
-        return
-    _validate(configs, node.valid)
-    logger.info("Changing the quotas of %s to %s", node.path, sorted(configs))
-    if configs or not await _delete_if_empty(client, node.path):
-        await change_entity_config(client, node.path, configs)
+    if not validate_only:
+        _validate(configs, node.valid)
+        await _write(client, node.path, configs)
+
+
+async def write_client_config(client: MetadataClient, path: str, configs: Mapping[str, str]) -> None:
+    """Replace the whole config of a user at `path` below `/config`. Raises: KafkaError UNKNOWN_SERVER_ERROR."""
+    _validate(configs, USER_CONFIGS)
+    await _write(client, path, configs)
+
+
+async def _write(client: MetadataClient, path: str, configs: Mapping[str, str]) -> None:
+    logger.info("Changing the configs of %s to %s", path, sorted(configs))
+    if configs or not await _delete_if_empty(client, path):
+        await change_entity_config(client, path, configs)
     else:
-        await notify_config_change(client, node.path)
+        await notify_config_change(client, path)
 
 
 async def _node_of(entity: Mapping[str, str | None], has_address: Callable[[str], Awaitable[bool]]) -> _Node:

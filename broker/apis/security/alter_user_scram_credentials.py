@@ -1,4 +1,4 @@
-"""AlterUserScramCredentials (key 51), served: 0. Refused for every user: there is no authentication by SCRAM yet.
+"""AlterUserScramCredentials (key 51), served: 0. Changes the SCRAM credentials of users, on the controller alone.
 
 Kafka: KafkaApis.handleAlterUserScramCredentialsRequest.
 """
@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.protocol.errors import ErrorCode
+from odradek.broker.apis.authorization import authorize_cluster
+from odradek.controller.admin.scram_credential_changes import Deletion, Upsertion, alter_scram_credentials
+from odradek.controller.model.acls import AclOperation
+from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
@@ -20,16 +23,25 @@ if TYPE_CHECKING:
 
 
 def handle(broker: Services, ctx: RequestContext, request: AlterUserScramCredentialsRequest) -> None:
-    users = dict.fromkeys([gone.name for gone in request.deletions] + [new.name for new in request.upsertions])
-    ctx.reply(
-        AlterUserScramCredentialsResponse(
-            results=[
-                AlterUserScramCredentialsResult(
-                    user=user,
-                    error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM,
-                    error_message="This broker does not authenticate by SCRAM yet.",
-                )
-                for user in users
-            ]
-        )
+    if not broker.controller.is_active:
+        raise KafkaError(ErrorCode.NOT_CONTROLLER)
+    authorize_cluster(broker, ctx, AclOperation.ALTER)
+    broker.spawn(ctx, request, _alter(broker, ctx, request))
+
+
+async def _alter(broker: Services, ctx: RequestContext, request: AlterUserScramCredentialsRequest) -> None:
+    results = await alter_scram_credentials(
+        broker.controller.client,
+        [
+            Upsertion(one.name, one.mechanism, one.iterations, bytes(one.salt), bytes(one.salted_password))
+            for one in request.upsertions
+        ],
+        [Deletion(one.name, one.mechanism) for one in request.deletions],
     )
+    ctx.reply(AlterUserScramCredentialsResponse(results=[_result(user, error) for user, error in results.items()]))
+
+
+def _result(user: str, error: KafkaError | None) -> AlterUserScramCredentialsResult:
+    if error is None:
+        return AlterUserScramCredentialsResult(user=user)
+    return AlterUserScramCredentialsResult(user=user, error_code=error.code, error_message=error.message)

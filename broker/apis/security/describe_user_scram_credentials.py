@@ -1,7 +1,6 @@
 """DescribeUserScramCredentials (key 50), served: 0.
 
-Reads the credentials in the metadata, which brokers of Apache Kafka may have written. There is no authentication by
-them here yet.
+Reads the credentials in the metadata tree, without their hashes.
 
 Kafka: KafkaApis.handleDescribeUserScramCredentialsRequest.
 """

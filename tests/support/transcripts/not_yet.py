@@ -7,10 +7,8 @@ from __future__ import annotations
 from odradek.protocol.api import ApiKey
 from odradek.protocol.errors import ErrorCode
 
-REFUSALS = {
-    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: ErrorCode.UNSUPPORTED_SASL_MECHANISM,
-}
+REFUSALS: dict[ApiKey, ErrorCode] = {}
 """The error with which every entity of a request is refused."""
 
-DESCRIPTIONS = frozenset({ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS})
+DESCRIPTIONS: frozenset[ApiKey] = frozenset()
 """APIs whose answers are empty, because the APIs that set their contents are refused."""
