@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from odradek.broker.metadata.metadata_tree_setup import OpenTree
     from odradek.broker.metrics.metrics import Metrics
     from odradek.broker.security.authorizer.ports import Authorizer
+    from odradek.broker.security.tls.tls_contexts import TlsContexts
     from odradek.broker.security.tokens.token_manager import DelegationTokenManager
     from odradek.broker.sockets import MakeSockets, Sockets
     from odradek.controller.model.broker_info import BrokerInfo
@@ -93,7 +94,7 @@ class KafkaServer:
         config: BrokerConfig,
         *,
         clock: Clock | None = None,
-        make_sockets: MakeSockets = SocketServer,
+        make_sockets: MakeSockets | None = None,
         open_tree: OpenTree = open_metadata_tree,
         make_link: MakeLink | None = None,
         machine: Machine | None = None,
@@ -112,6 +113,7 @@ class KafkaServer:
         self._loop_monitor: LoopMonitor | None = None
         self._metrics: Metrics | None = None
         self.metrics_port = 0
+        self._tls: TlsContexts | None = None
         self._passwords = Passwords(config, self._machine.io_pool)
         self._policies = Policies(self.clock)
         self._authorizer: Authorizer | None = None
@@ -119,16 +121,24 @@ class KafkaServer:
         self._log_manager = make_log_manager(config, self.clock, self.timer, self._machine)
         self._log_manager.on_log_dir_failure = self._on_log_dir_failure
         self._open_tree = open_tree
-        self._make_link: MakeLink = SocketLinks(config, self.timer) if make_link is None else make_link
+        self._make_link: MakeLink = make_link or SocketLinks(config, self.timer, self._tls_contexts)
         self._tree: MetadataTree | None = None
         self._services: Services | None = None
         self._links: ClusterLinks | None = None
-        self._make_sockets = make_sockets
+        self._make_sockets: MakeSockets = make_sockets or partial(SocketServer, tls=self._tls_contexts)
         self._sockets: Sockets | None = None
         self._token_manager: DelegationTokenManager | None = None
         self._config_changes: ConfigChangeListener | None = None
         self._has_started = False
         self._background: set[asyncio.Task[None]] = set()
+
+    def _tls_contexts(self) -> TlsContexts:
+        """Made when the first listener or link with TLS needs them."""
+        if self._tls is None:
+            from odradek.broker.security.tls.tls_contexts import TlsContexts
+
+            self._tls = TlsContexts(self.config)
+        return self._tls
 
     # Start
 

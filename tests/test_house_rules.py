@@ -56,6 +56,7 @@ OPENS_SOCKETS: dict[str, str] = {
     "tests/unit/broker/network/test_direct_socket.py": "a pair of sockets, which is on no network",
     "tests/unit/broker/tools/command/test_socket_link.py": "its other end is a thread of the test, on a free port",
     "tests/unit/broker/tools/command/test_socket_loop.py": "pairs of sockets, which are on no network",
+    "tests/unit/broker/network/test_tls_handshakes.py": "a flag of a call on a fake socket",
     "tests/unit/broker/network/test_listening_socket.py": "binds free ports and connects nobody to them",
 }
 
@@ -79,6 +80,7 @@ NAMED_BY_TESTS_ALONE: dict[str, str] = {
     "timer/system_timer.py:inspect": "tests see by it where tasks wait",
     "broker/apis/authorization.py": "the questions that handlers ask an authorizer",
     "broker/security/sasl": "the side of the client, which links to other brokers use",
+    "broker/security/tls": "commands and dynamic configs",
     "controller/model/acls.py": "codes and types of ACLs",
     "broker/machine/worker_processes.py:process_ids": "tests see by it that processes end",
     "controller/tree/embedded_tree.py:expire_session": "tests have sessions expire",

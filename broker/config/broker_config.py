@@ -29,7 +29,7 @@ from odradek.broker.config.config_keys import (
 from odradek.broker.config.config_values import BrokerConfigValues
 from odradek.broker.config.endpoint import parse_csv, parse_csv_map
 from odradek.broker.config.keys.general import ACL_AUTHORIZER, ACL_AUTHORIZER_KEYS
-from odradek.broker.config.keys.not_served.effects import ACTING_ON_A_LISTENER, WITHOUT_EFFECT
+from odradek.broker.config.keys.not_served.effects import WITHOUT_EFFECT, acts_on_a_listener
 from odradek.broker.config.keys.quotas import BROKER_QUOTAS
 from odradek.broker.config.listeners import Listeners
 from odradek.controller.model.config_source import ConfigSource
@@ -137,8 +137,10 @@ class BrokerConfig(BrokerConfigValues):
 
     def _why_without_effect(self, name: str) -> str | None:
         if name.startswith(LISTENER_PREFIX):
-            acts = type_of(name) is None or name.endswith(ACTING_ON_A_LISTENER)
-            return None if acts else "listeners have limits of their own on connections only"
+            base = name.removeprefix(LISTENER_PREFIX).partition(".")[2]
+            if type_of(name) is None or acts_on_a_listener(base):
+                return None
+            return WITHOUT_EFFECT.get(base, "it has no effect for a single listener")
         if name not in WITHOUT_EFFECT or self._values[name] == BROKER_CONFIG_KEYS[name].default_value():
             return None
         return WITHOUT_EFFECT[name]

@@ -28,6 +28,7 @@ from odradek.storage.config.log_config import check_broker_settings
 
 _HOST: Final = re.compile(r"[0-9a-zA-Z\-%._:]*")
 _MIB: Final = 1024 * 1024
+_SERVED_BETWEEN_BROKERS: Final = frozenset({SecurityProtocol.PLAINTEXT, SecurityProtocol.SSL})
 
 
 def _require(condition: bool, message: str) -> None:
@@ -183,20 +184,14 @@ def check_dynamic(
 
 
 def _check_unserved(values: Mapping[str, ConfigValue], listeners: Listeners) -> None:
-    for end_point in listeners.bound:
-        _require(
-            end_point.security_protocol in (SecurityProtocol.PLAINTEXT, SecurityProtocol.SASL_PLAINTEXT),
-            f"Listener {end_point} uses {end_point.security_protocol.name}, which is not supported yet; "
-            "PLAINTEXT and SASL_PLAINTEXT are.",
-        )
     for purpose, listener in (
         ("Requests to other brokers", listeners.inter_broker),
         ("The controller's requests", listeners.control),
     ):
         _require(
-            listener.security_protocol is SecurityProtocol.PLAINTEXT,
+            listener.security_protocol in _SERVED_BETWEEN_BROKERS,
             f"{purpose} would go over {listener.security_protocol.name}, which is not supported yet; "
-            "only PLAINTEXT is.",
+            "PLAINTEXT and SSL are.",
         )
     _require(
         not values["process.roles"],

@@ -1,4 +1,4 @@
-"""Links over sockets, and the table of security protocols that can connect.
+"""Links over sockets, with or without TLS.
 
 Apache Kafka accepts an answer of any size from another broker. Here it is limited to the bytes that a follower requests
 plus `socket.request.max.bytes`: the first batch of an answer comes even if it is larger than requested, and no producer
@@ -11,35 +11,44 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from odradek.broker.network.frame_buffers import FrameBuffers
-from odradek.controller.model.broker_info import SecurityProtocol
+from odradek.storage.config.config_def import ConfigError
 
 if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable
+
     from odradek.broker.config.broker_config import BrokerConfig
-    from odradek.broker.inter_broker.broker_connection import BrokerConnection, Connect, LinkSettings
+    from odradek.broker.inter_broker.broker_connection import BrokerConnection, LinkSettings
     from odradek.broker.network.answer_receiver import AnswerReceiver
+    from odradek.broker.security.tls.tls_contexts import TlsContexts
     from odradek.controller.model.broker_info import EndPoint
     from odradek.timer.system_timer import SystemTimer
 
 
-async def connect_plaintext(end_point: EndPoint, make_receiver: Callable[[], AnswerReceiver]) -> AnswerReceiver:
-    """Connect over TCP. Small requests are not delayed: both event loops set TCP_NODELAY."""
+async def connect(
+    end_point: EndPoint, make_receiver: Callable[[], AnswerReceiver], context: ssl.SSLContext | None
+) -> AnswerReceiver:
+    """Connect over TCP, with TLS if there is a context. Small requests are not delayed: both loops set TCP_NODELAY."""
     loop = asyncio.get_running_loop()
-    _, receiver = await loop.create_connection(make_receiver, end_point.host, end_point.port)
+    _, receiver = await loop.create_connection(
+        make_receiver,
+        end_point.host,
+        end_point.port,
+        ssl=context,
+        server_hostname=None if context is None else end_point.host,
+    )
     return receiver
-
-
-CONNECT: Final[Mapping[SecurityProtocol, Connect]] = {SecurityProtocol.PLAINTEXT: connect_plaintext}
-"""A start refuses the other protocols (`config_checks`)."""
 
 
 class SocketLinks:
     """Implements `ports.MakeLink`."""
 
-    def __init__(self, config: BrokerConfig, timer: SystemTimer) -> None:
+    def __init__(self, config: BrokerConfig, timer: SystemTimer, tls: Callable[[], TlsContexts] | None = None) -> None:
+        """`tls` gives the contexts of listeners with TLS; without it there are none."""
+        self._tls = tls
         self._config = config
         self._timer = timer
         self._receive_buffer_bytes = config.replica_socket_receive_buffer_bytes
@@ -69,7 +78,16 @@ class SocketLinks:
     async def _connect(self, end_point: EndPoint, make_receiver: Callable[[], AnswerReceiver]) -> AnswerReceiver:
         from odradek.broker.network.listening_socket import USE_OS_DEFAULT  # commands need no configuration of a broker
 
-        receiver = await CONNECT[end_point.security_protocol](end_point, make_receiver)
+        context = self._client_context(end_point) if end_point.security_protocol.has_tls else None
+        receiver = await connect(end_point, make_receiver, context)
         if self._receive_buffer_bytes != USE_OS_DEFAULT:
             receiver.set_socket_option(socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_buffer_bytes)
         return receiver
+
+    def _client_context(self, end_point: EndPoint) -> ssl.SSLContext:
+        """The context for the listener, by its present certificates."""
+        assert self._tls is not None, "a broker with TLS gives its contexts"
+        try:
+            return self._tls().client_context(end_point.listener_name)
+        except ConfigError as error:
+            raise ConnectionError(str(error)) from error

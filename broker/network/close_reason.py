@@ -16,6 +16,7 @@ class CloseReason(Enum):
     NOT_AUTHENTICATED = "not authenticated"
     AUTHENTICATION_FAILED = "authentication failed"
     SESSION_EXPIRED = "the session has expired, and the client did not authenticate again"
+    HANDSHAKE_FAILED = "SSL handshake failed"
     REQUEST_REFUSED = "request refused"
     """Also an error of Produce with acks=0, which has no response."""
     RECORDS_UNREADABLE = "records cannot be read"

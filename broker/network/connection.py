@@ -21,8 +21,7 @@ client may have shut down only its writing side. After a reset no response can b
 first one that has a response, as in Apache Kafka, where the write of that response fails. The limits on buffered bytes
 and `connections.max.idle.ms` apply to such a connection too.
 
-TLS plugs in here: a listener may give the connection a transport that must not be bypassed. On a SASL listener the
-dispatcher gives each frame to `authentication` first (`authentication.py`); until then frames are small.
+TLS begins before the connection. With SASL each frame goes to `authentication` first; until then frames are small.
 
 Kafka: KafkaChannel, Selector, Processor.
 """
@@ -162,23 +161,25 @@ class Connection(asyncio.Protocol):
         self._transport = transport
         self.client_host, self.client_port = host_and_port(transport.get_extra_info("peername"))
         self.local_host, self.local_port = host_and_port(transport.get_extra_info("sockname"))
-        transport.set_write_buffer_limits(high=0)
+        transport.set_write_buffer_limits(high=int(self.security_protocol.has_tls))  # with TLS 0 would block
         bypass = transport.get_extra_info("sslcontext") is None and transport.get_extra_info("socket") is not None
         open_direct = partial(self._owner.open_direct, transport) if bypass else None
         owner = self._owner
         self._sender = ResponseSender(transport, self, open_direct, owner.io_pool, owner.call_soon, owner.sent_bytes)
         self.last_active_ms = self._owner.clock.monotonic_ms()
         self._idle_task = self._owner.watch_idle(self)
+        owner.identify(self, transport)
 
     def data_received(self, data: bytes) -> None:
         self._frames.feed(data)
         self._process()
 
     def eof_received(self) -> bool:
-        """Returns whether the transport stays open: while requests or responses are left."""
+        """Returns whether the transport stays open: while requests or responses are left, without TLS."""
         self._has_ended = True
-        self._process()
-        return self._close_reason is None
+        if not self.security_protocol.has_tls:  # whose transport closes; `connection_lost` goes on with the requests
+            self._process()
+        return self._close_reason is None and not self.security_protocol.has_tls
 
     def pause_writing(self) -> None:
         if self._sender is not None:
@@ -195,13 +196,12 @@ class Connection(asyncio.Protocol):
             sender.discard()
         if self._close_reason is not None:
             self._release(self._close_reason)
-        elif exc is None:
+        elif exc is None and not self._has_ended:
             self.abort(CloseReason.CLIENT_CLOSED)
         elif was_unsent:
             self.abort(CloseReason.CONNECTION_FAILED, str(exc))
-        else:
-            self._has_ended = True
-            self._reset = str(exc)
+        else:  # a reset, or the end of a connection with TLS
+            self._has_ended, self._reset = True, str(exc)
             self._process()
 
     # -- what handlers and the dispatcher call

@@ -21,5 +21,10 @@ def describe_garbage(error: Exception, leading: bytes) -> str:
     """The error, and the protocol that the first bytes of the frame look like."""
     if leading[:2] == _TLS_HANDSHAKE:
         return f"{error}; the client speaks TLS, but this listener is PLAINTEXT"
+    return f"{error}{describe_first_bytes(leading)}"
+
+
+def describe_first_bytes(leading: bytes) -> str:
+    """What the first bytes of a connection look like, as the end of a sentence; empty if they are not known."""
     guess = _FIRST_WORDS.get(leading[:4])
-    return str(error) if guess is None else f"{error}; it looks like {guess}"
+    return "" if guess is None else f"; it looks like {guess}"

@@ -17,7 +17,7 @@ import heapq
 import logging
 import socket
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from odradek.broker.config.endpoint import EndPoint
 from odradek.broker.machine.startup_error import StartupError
@@ -31,7 +31,8 @@ from odradek.broker.network.listening_socket import USE_OS_DEFAULT, bound_port, 
 from odradek.broker.network.memory_pool import MemoryPool
 from odradek.broker.network.rate_limited_log import RateLimitedLog
 from odradek.broker.network.throttled_sockets import ThrottledSockets
-from odradek.controller.model.broker_info import SASL_PROTOCOLS
+from odradek.controller.model.broker_info import SASL_PROTOCOLS, SecurityProtocol
+from odradek.storage.config.config_def import ConfigError
 from odradek.storage.disk.descriptors import DescriptorLimits
 from odradek.timer.task import TimerTask
 
@@ -41,7 +42,9 @@ if TYPE_CHECKING:
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.network.authentication import Authentications
     from odradek.broker.network.response_sender import SentBytes
-    from odradek.controller.model.broker_info import SecurityProtocol
+    from odradek.broker.network.tls_handshakes import TlsHandshakes
+    from odradek.broker.security.tls.ssl_factory import SslFactory
+    from odradek.broker.security.tls.tls_contexts import TlsContexts
     from odradek.storage.disk.ports import IoPool
     from odradek.timer.clock import Clock
     from odradek.timer.system_timer import SystemTimer
@@ -50,6 +53,8 @@ logger = logging.getLogger(__name__)
 
 RETRY_ACCEPT_MS: Final = 1000
 """After running out of descriptors or memory."""
+
+_Opened: TypeAlias = "tuple[socket.socket, SslFactory | None]"
 
 _EXPECTED: Final = frozenset(
     {
@@ -71,7 +76,9 @@ class SocketServer:
         timer: SystemTimer,
         io_pool: IoPool,
         dispatch: Callable[[Connection, memoryview, int], None],
+        tls: Callable[[], TlsContexts] | None = None,
     ) -> None:
+        """`tls` gives the contexts of listeners with TLS; without it there are none."""
         self.fd_limit = DescriptorLimits.of_process().connections
         """Descriptors from this number on are reserved for the broker itself."""
         self.clock = clock
@@ -101,7 +108,10 @@ class SocketServer:
         """Name of a listener -> its protocol, also of listeners that are gone."""
         self._is_accepting = False
         self._is_stopped = False
-        self._handshakes: set[asyncio.Task[None]] = set()
+        self._tls = tls
+        self._handshakes: TlsHandshakes | None = None
+        """Made for the first listener with TLS."""
+        self._connecting: dict[asyncio.Task[None], Connection] = {}
         self._dropped: set[Connection] = set()
         """Connections that are being closed together."""
         self._all_dropped: asyncio.Future[None] | None = None
@@ -112,6 +122,8 @@ class SocketServer:
         self._load_authentications()
         try:
             for end_point in self._config.listeners.bound:
+                if end_point.security_protocol.has_tls:
+                    self._contexts.server_context(end_point.listener_name)
                 self._add_listener(end_point, self._open_listening(end_point))
         except BaseException:
             self.stop_accepting()
@@ -160,12 +172,12 @@ class SocketServer:
             if name in self._acceptors:
                 continue
             logger.info("Adding data-plane listeners for endpoints %s", end_point)
-            opened = await self._open_in_pool(end_point)
-            if isinstance(opened, StartupError):
-                raise opened
+            opened, factory = await self._open_in_pool(end_point)
             if self._is_stopped:
                 opened.close()
                 return
+            if factory is not None:
+                self._contexts.add(name, factory)
             self._quotas.add_listener(name)
             self._add_listener(end_point, opened)
             if self._is_accepting:
@@ -194,30 +206,49 @@ class SocketServer:
             backlog=self._config.socket_listen_backlog_size,
         )
 
-    async def _open_in_pool(self, end_point: EndPoint) -> socket.socket | StartupError:
-        """Open a socket in a thread: the name of the host may have to be looked up."""
-        opened: asyncio.Future[socket.socket | StartupError] = asyncio.get_running_loop().create_future()
+    async def _open_in_pool(self, end_point: EndPoint) -> tuple[socket.socket, SslFactory | None]:
+        """Open a socket in a thread: the name of the host may have to be looked up, stores have to be read.
 
-        def work() -> socket.socket | StartupError:
+        Raises: StartupError.
+        """
+        opened: asyncio.Future[_Opened | StartupError] = asyncio.get_running_loop().create_future()
+        contexts = self._contexts if end_point.security_protocol.has_tls else None
+
+        def work() -> _Opened | StartupError:
             try:
-                return self._open_listening(end_point)
+                factory = None if contexts is None else contexts.load(end_point.listener_name)
+                return self._open_listening(end_point), factory
             except StartupError as error:
                 return error
+            except ConfigError as error:
+                return StartupError(str(error))
 
-        def done(result: socket.socket | StartupError | OSError) -> None:
+        def done(result: _Opened | StartupError | OSError) -> None:
             assert not isinstance(result, OSError), "becomes a StartupError"
             if not opened.done():
                 opened.set_result(result)
             elif not isinstance(result, StartupError):
-                result.close()  # the broker stops
+                result[0].close()  # the broker stops
 
         self.io_pool.submit(work, done)
-        return await opened
+        result = await opened
+        if isinstance(result, StartupError):
+            raise result
+        return result
+
+    @property
+    def _contexts(self) -> TlsContexts:
+        assert self._tls is not None, "a broker with TLS gives its contexts"
+        return self._tls()
 
     def _add_listener(self, end_point: EndPoint, listening: socket.socket) -> None:
         name = end_point.listener_name
         self._acceptors[name] = Acceptor(self, self._timer, listening, name)
         self._protocols[name] = end_point.security_protocol
+        if self._handshakes is None and end_point.security_protocol.has_tls:
+            from odradek.broker.network.tls_handshakes import TlsHandshakes
+
+            self._handshakes = TlsHandshakes(self._timer, lambda listener: self._contexts.server_context(listener))
         bound = end_point._replace(port=bound_port(listening))
         self.end_points = (*self.end_points, bound)
         logger.info("Awaiting socket connections on %s:%d.", bound.host or "0.0.0.0", bound.port)
@@ -229,11 +260,17 @@ class SocketServer:
         await self._drop(lambda connection: connection.listener_name in names)
         for name in names:
             self._quotas.remove_listener(name)
+            if self._protocols[name].has_tls:
+                self._contexts.forget(name)
 
     async def _drop(self, is_dropped: Callable[[Connection], bool]) -> None:
         """Close connections whose listening socket is closed."""
-        if self._handshakes:  # until then a connection has no transport that could be aborted
-            await asyncio.wait(self._handshakes)
+        connecting = {task for task, connection in self._connecting.items() if is_dropped(connection)}
+        for task in connecting:
+            if self._connecting[task].security_protocol.has_tls:  # a handshake may take a minute
+                self._connecting[task].abort(CloseReason.SHUTDOWN)
+        if connecting:  # until then a connection has no transport that could be aborted
+            await asyncio.wait(connecting)
         self._dropped.update(filter(is_dropped, self.connections))
         for connection in list(self._dropped):
             connection.abort(CloseReason.SHUTDOWN)
@@ -269,9 +306,16 @@ class SocketServer:
             )
             return
         self._close_excess()
-        task = asyncio.get_running_loop().create_task(self._connect(accepted, listener_name, host))
-        self._handshakes.add(task)
-        task.add_done_callback(self._handshakes.discard)
+        protocol = self._protocols[listener_name]
+        connection = Connection(self, listener_name, self._config.socket_request_max_bytes, protocol)
+        if protocol in SASL_PROTOCOLS:
+            assert self._authentications is not None, "made before the listener was opened"
+            self._authentications.begin(connection)
+        connection.client_host = host
+        self.connections[connection] = host
+        task = asyncio.get_running_loop().create_task(self._connect(accepted, connection))
+        self._connecting[task] = connection
+        task.add_done_callback(self._connecting.pop)
 
     def exhausted(self, acceptor: Acceptor, error: OSError) -> None:
         self._log.warning(error.errno, "Cannot accept connections: %s", error.strerror)
@@ -294,11 +338,28 @@ class SocketServer:
         self._timer.add(task)
         return task
 
+    def identify(self, connection: Connection, transport: asyncio.Transport) -> None:
+        if connection.security_protocol is not SecurityProtocol.SSL:
+            return
+        certificate = transport.get_extra_info("ssl_object").getpeercert(True)
+        if certificate is None:
+            return
+        from odradek.broker.security.tls.tls_contexts import PrincipalRefused
+
+        try:
+            connection.principal = self._contexts.principal(connection.listener_name, certificate)
+        except PrincipalRefused as refusal:
+            connection.abort(CloseReason.NOT_AUTHENTICATED, str(refusal))
+
     def connection_closed(self, connection: Connection, reason: CloseReason, detail: str) -> None:
         self.closed_by_reason[reason] += 1
+        if self._handshakes is not None:
+            self._handshakes.cancel(connection)
         if reason not in _EXPECTED:
             text = f"{reason.value}: {detail}" if detail else reason.value
-            if reason is CloseReason.IDLE:
+            if reason is CloseReason.HANDSHAKE_FAILED:
+                self._log.warning(reason, "Failed authentication with /%s (%s)", connection.client_host, text)
+            elif reason is CloseReason.IDLE:
                 logger.debug("Closed connection from %s:%d: %s", connection.client_host, connection.client_port, text)
             else:
                 self._log.warning(
@@ -324,17 +385,16 @@ class SocketServer:
                     "max.connections is exceeded, and this connection was idle for longest",
                 )
 
-    async def _connect(self, accepted: socket.socket, listener_name: str, host: str) -> None:
-        protocol = self._protocols[listener_name]
-        connection = Connection(self, listener_name, self._config.socket_request_max_bytes, protocol)
-        if protocol in SASL_PROTOCOLS:
-            assert self._authentications is not None, "made before the listener was opened"
-            self._authentications.begin(connection)
-        connection.client_host = host
-        self.connections[connection] = host
+    async def _connect(self, accepted: socket.socket, connection: Connection) -> None:
+        if connection not in self.connections:  # aborted meanwhile
+            accepted.close()
+            return
         try:
             _prepare(accepted, self._config.socket_send_buffer_bytes)
-            await asyncio.get_running_loop().connect_accepted_socket(lambda: connection, accepted)
+            if self._handshakes is not None and connection.security_protocol.has_tls:
+                await self._handshakes.accept(accepted, connection, self._config.connections_max_idle_ms)
+            else:
+                await asyncio.get_running_loop().connect_accepted_socket(lambda: connection, accepted)
         except OSError as error:  # the client has closed the connection already
             accepted.close()
             self.connection_closed(connection, CloseReason.CONNECTION_FAILED, str(error))

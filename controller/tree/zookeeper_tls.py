@@ -10,6 +10,7 @@ import functools
 import ssl
 from typing import TYPE_CHECKING, Final
 
+from odradek.controller.model.cipher_suites import openssl_name
 from odradek.controller.tree.metadata_tree import TreeError
 
 if TYPE_CHECKING:
@@ -64,13 +65,3 @@ def _version(protocol: str) -> ssl.TLSVersion:
     if protocol not in VERSIONS:
         raise BadTls(f"{protocol} is not one of the protocols {', '.join(VERSIONS)}")
     return VERSIONS[protocol]
-
-
-def openssl_name(suite: str) -> str:
-    """OpenSSL's name: ECDHE-RSA-AES256-GCM-SHA384 for TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384; its own names stay."""
-    exchange, _, cipher = suite.removeprefix("TLS_").partition("_WITH_")
-    if not cipher:
-        return suite
-    cipher = cipher.replace("AES_128", "AES128").replace("AES_256", "AES256").replace("_CBC", "")
-    cipher = cipher.replace("CHACHA20_POLY1305_SHA256", "CHACHA20_POLY1305")
-    return ("" if exchange == "RSA" else exchange.replace("_", "-") + "-") + cipher.replace("_", "-")

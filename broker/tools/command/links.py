@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.broker.inter_broker.broker_connection import BrokerConnection, LinkSettings
-from odradek.broker.inter_broker.socket_links import connect_plaintext
+from odradek.broker.inter_broker.socket_links import connect
 from odradek.broker.machine.ticker import Ticker
 from odradek.broker.network.frame_buffers import FrameBuffers
 from odradek.broker.tools.command.addresses import parse_addresses
@@ -48,7 +49,7 @@ def links_of(config: ClientConfig) -> Iterator[Links]:
     ticker = Ticker(asyncio.get_running_loop(), clock, timer)
     ticker.start()
     settings = LinkSettings(
-        connect=connect_plaintext,
+        connect=partial(connect, context=None),
         timer=timer,
         max_frame_bytes=MAX_FRAME_BYTES,
         connection_setup_timeout_ms=config.connection_setup_timeout_ms,

@@ -58,7 +58,10 @@ def test_data_stands_for_log_dirs(served: list[BrokerConfig]) -> None:
         (["--override", "broker.id"], "odradek: --override broker.id: expected key=value"),
         (["--port", "1", "--override", "listeners=PLAINTEXT://:2"], "--port and --host contradict"),
         (["--data", "a", "--override", "log.dirs=b"], "--data contradicts"),
-        (["--override", "ssl.key.password=canary", "--override", "listeners=SSL://:1"], "not supported yet"),
+        (
+            ["--override", "ssl.key.password=canary", "--override", "security.inter.broker.protocol=SASL_SSL"],
+            "not supported yet",
+        ),
     ],
 )
 def test_refusal_is_one_line_and_status_1(

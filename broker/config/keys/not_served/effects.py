@@ -14,7 +14,6 @@ from odradek.broker.config.keys.metrics import METRIC_KEYS
 from odradek.broker.config.keys.not_served.kraft import KRAFT_KEYS
 from odradek.broker.config.keys.not_served.sasl import SASL_KEYS
 from odradek.broker.config.keys.not_served.share_groups import SHARE_GROUP_KEYS
-from odradek.broker.config.keys.not_served.ssl import SSL_KEYS
 from odradek.broker.config.keys.not_served.tiered_storage import TIERED_STORAGE_KEYS
 from odradek.storage.config.config_def import ConfigKey, ConfigType
 
@@ -42,7 +41,8 @@ REFUSED_VALUES: Final[Mapping[str, str]] = {
 
 _THREADS: Final = "one event loop does the work, whatever the number"
 _KRAFT: Final = "only KRaft uses it"
-_SECURITY: Final = "only PLAINTEXT listeners are supported so far"
+_SECURITY: Final = "SASL listeners are not supported yet"
+_NO_PROVIDER: Final = "OpenSSL does it; there is no JVM whose implementations could be chosen"
 _MEMORY: Final = "a waiting request is removed as soon as it is answered"
 _NO_METRICS: Final = "there are no metrics of a JVM"
 _GROUPS: Final = "only KRaft has groups of the new protocol"
@@ -50,6 +50,10 @@ _GROUPS: Final = "only KRaft has groups of the new protocol"
 _OTHERS: Final[Mapping[str, str]] = {
     "zookeeper.clientCnxnSocket": "the ZooKeeper client has its own sockets, also for TLS",
     "zookeeper.ssl.truststore.password": "trust stores are PEM, which has no password",
+    "ssl.provider": _NO_PROVIDER,
+    "ssl.keymanager.algorithm": _NO_PROVIDER,
+    "ssl.trustmanager.algorithm": _NO_PROVIDER,
+    "ssl.secure.random.implementation": _NO_PROVIDER,
     "num.io.threads": _THREADS,
     "background.threads": _THREADS,
     "num.network.threads": _THREADS,
@@ -77,14 +81,20 @@ _OTHERS: Final[Mapping[str, str]] = {
     "group.consumer.migration.policy": _GROUPS,
 }
 
-ACTING_ON_A_LISTENER: Final = (
-    ".max.connections",
-    ".max.connection.creation.rate",
-    ".connections.max.reauth.ms",
-    ".sasl.enabled.mechanisms",
-    ".sasl.jaas.config",
+
+def acts_on_a_listener(name: str) -> bool:
+    """Whether the key acts with the prefix `listener.name.<listener>.`. `name`: without the prefix."""
+    return name.endswith(_ACTING_ON_A_LISTENER) or (name.startswith("ssl.") and name not in WITHOUT_EFFECT)
+
+
+_ACTING_ON_A_LISTENER: Final = (
+    "max.connections",
+    "max.connection.creation.rate",
+    "connections.max.reauth.ms",
+    "sasl.enabled.mechanisms",
+    "sasl.jaas.config",
 )
-"""Ends of the keys that act with the prefix `listener.name.<listener>.`."""
+
 
 ACTING: Final = frozenset(
     {"connections.max.reauth.ms", "node.id", "sasl.enabled.mechanisms", "sasl.server.max.receive.size"}
@@ -97,7 +107,6 @@ def _of_group(keys: Iterable[ConfigKey], reason: str) -> dict[str, str]:
 
 
 WITHOUT_EFFECT: Final[Mapping[str, str]] = {
-    **_of_group(SSL_KEYS, _SECURITY),
     **_of_group(SASL_KEYS, _SECURITY),
     "sasl.jaas.config": "a broker reads it with the prefix listener.name.<listener>.<mechanism>.",
     **_of_group(METRIC_KEYS, _NO_METRICS),

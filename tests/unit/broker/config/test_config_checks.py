@@ -246,14 +246,13 @@ def test_exempt_addresses_look_like_addresses() -> None:
             {"controller.listener.names": "CONTROLLER"},
             "controller.listener.names must be empty when not running in KRaft mode: [CONTROLLER]",
         ),
-        ({"listeners": "SSL://:9093"}, "uses SSL, which is not supported yet"),
         (
             {
-                "listeners": "SSL://:9093",
-                "listener.security.protocol.map": "SSL:PLAINTEXT",
-                "security.inter.broker.protocol": "SSL",
+                "listeners": "SASL_SSL://:9093",
+                "listener.security.protocol.map": "SASL_SSL:PLAINTEXT",
+                "security.inter.broker.protocol": "SASL_SSL",
             },
-            "Requests to other brokers would go over SSL",
+            "Requests to other brokers would go over SASL_SSL",
         ),
         (
             {"group.coordinator.rebalance.protocols": "classic,consumer"},

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Callable
 from typing import cast
 
@@ -9,7 +10,7 @@ import pytest
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.inter_broker import socket_links
 from odradek.broker.inter_broker.broker_connection import BrokerConnection
-from odradek.broker.inter_broker.socket_links import CONNECT, SocketLinks
+from odradek.broker.inter_broker.socket_links import SocketLinks
 from odradek.broker.network.answer_receiver import AnswerReceiver
 from odradek.controller.model.broker_info import EndPoint, SecurityProtocol
 from odradek.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
@@ -42,13 +43,16 @@ async def opened(monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], *, a
     transport = Transport()
     receivers: list[AnswerReceiver] = []
 
-    async def connect(end_point: EndPoint, make_receiver: Callable[[], AnswerReceiver]) -> AnswerReceiver:
+    async def connect(
+        end_point: EndPoint, make_receiver: Callable[[], AnswerReceiver], context: ssl.SSLContext | None
+    ) -> AnswerReceiver:
+        assert context is None
         receiver = make_receiver()
         receivers.append(receiver)
         receiver.connection_made(cast("asyncio.Transport", transport))
         return receiver
 
-    monkeypatch.setattr(socket_links, "CONNECT", {SecurityProtocol.PLAINTEXT: connect})
+    monkeypatch.setattr(socket_links, "connect", connect)
     links = SocketLinks(BrokerConfig(settings), SystemTimer(ManualClock()))
     link = links(END_POINT, client_id="1")
     assert isinstance(link, BrokerConnection)
@@ -85,7 +89,3 @@ def test_an_answer_may_be_as_large_as_a_fetch_and_one_request(monkeypatch: pytes
         assert not (await opened(monkeypatch, settings, answer_bytes=5001)).is_open
 
     run()
-
-
-def test_every_protocol_a_broker_can_be_started_with_can_be_connected() -> None:
-    assert set(CONNECT) == {SecurityProtocol.PLAINTEXT}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from odradek.controller.tree.zookeeper_settings import ZooKeeperTls
-from odradek.controller.tree.zookeeper_tls import BadTls, openssl_name, tls_context
+from odradek.controller.tree.zookeeper_tls import BadTls, tls_context
 
 
 def test_the_defaults_are_kafkas() -> None:
@@ -32,24 +32,6 @@ def test_what_is_asked_for() -> None:
     assert context.verify_flags & ssl.VerifyFlags.VERIFY_CRL_CHECK_CHAIN
     older = [cipher["name"] for cipher in context.get_ciphers() if not cipher["name"].startswith("TLS_")]
     assert older == ["ECDHE-RSA-AES256-GCM-SHA384"]
-
-
-@pytest.mark.parametrize(
-    ("java", "openssl"),
-    [
-        ("TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", "ECDHE-RSA-AES256-GCM-SHA384"),
-        ("TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256", "ECDHE-ECDSA-AES128-SHA256"),
-        ("TLS_DHE_RSA_WITH_AES_128_CBC_SHA", "DHE-RSA-AES128-SHA"),
-        ("TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256", "ECDHE-RSA-CHACHA20-POLY1305"),
-        ("TLS_RSA_WITH_AES_128_GCM_SHA256", "AES128-GCM-SHA256"),
-        ("ECDHE-RSA-AES256-GCM-SHA384", "ECDHE-RSA-AES256-GCM-SHA384"),
-    ],
-)
-def test_names_of_cipher_suites(java: str, openssl: str) -> None:
-    assert openssl_name(java) == openssl
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.set_ciphers(openssl)
-    assert openssl in [cipher["name"] for cipher in context.get_ciphers()]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,134 @@
+"""TLS handshakes of accepted sockets, paced so that many at once do not hold the event loop up.
+
+A handshake takes 1 to 6 ms of the event loop, for the signature of the server. An accepted socket waits until the
+client has sent something; then at most `HANDSHAKES_PER_TURN` begin in each turn of the event loop, so that other
+connections are served in between. A client that sends nothing costs a socket, and holds no other client up.
+
+Kafka: SslTransportLayer.handshake.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from odradek.broker.network.close_reason import CloseReason
+from odradek.broker.network.garbage import describe_first_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.broker.network.connection import Connection
+    from odradek.timer.system_timer import SystemTimer
+
+HANDSHAKES_PER_TURN: Final = 1
+
+HANDSHAKE_TIMEOUT_MS: Final = 60_000
+"""For the first bytes and the handshake. Apache Kafka has no other limit here than `connections.max.idle.ms`."""
+
+TLS_RECORD: Final = b"\x16"
+"""The first byte of a handshake."""
+
+PEEKED_BYTES: Final = 8
+
+
+class TlsHandshakes:
+    """The handshakes of one broker."""
+
+    def __init__(self, timer: SystemTimer, context_of: Callable[[str], ssl.SSLContext]) -> None:
+        """`context_of`: the present context of a listener."""
+        self._timer = timer
+        self._context_of = context_of
+        self._tasks: dict[Connection, asyncio.Task[None]] = {}
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        """Sockets with a client's first bytes, which wait for their turn."""
+        self._is_releasing = False
+
+    async def accept(self, accepted: socket.socket, connection: Connection, max_idle_ms: int) -> None:
+        """Make the handshake, after which the connection is connected, or abort the connection with the reason.
+
+        Takes over the socket. `max_idle_ms` negative: no limit of its own.
+        """
+        task = asyncio.current_task()
+        assert task is not None
+        timeout_ms = HANDSHAKE_TIMEOUT_MS if max_idle_ms < 0 else min(max_idle_ms, HANDSHAKE_TIMEOUT_MS)
+        limit = self._timer.schedule(timeout_ms, task.cancel)
+        self._tasks[connection] = task
+        leading = b""
+        try:
+            leading = await _first_bytes(accepted)
+            await self._turn()
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: connection, accepted, ssl=self._context_of(connection.listener_name)
+            )
+        except asyncio.CancelledError:  # by the limit, or because the connection is aborted already
+            accepted.close()
+            connection.abort(CloseReason.HANDSHAKE_FAILED, f"it takes longer than {timeout_ms} ms")
+        except ssl.SSLError as error:
+            accepted.close()
+            connection.abort(CloseReason.HANDSHAKE_FAILED, _describe(error, leading))
+        except OSError as error:
+            accepted.close()
+            connection.abort(CloseReason.CONNECTION_FAILED, str(error))
+        finally:
+            limit.cancel()
+            del self._tasks[connection]
+
+    def cancel(self, connection: Connection) -> None:
+        """End the handshake of a connection that is aborted, if there is one."""
+        task = self._tasks.get(connection)
+        if task is not None and task is not asyncio.current_task():
+            task.cancel()
+
+    async def _turn(self) -> None:
+        loop = asyncio.get_running_loop()
+        turn: asyncio.Future[None] = loop.create_future()
+        self._waiting.append(turn)
+        if not self._is_releasing:
+            self._is_releasing = True
+            loop.call_soon(self._release)
+        await turn
+
+    def _release(self) -> None:
+        released = 0
+        while self._waiting and released < HANDSHAKES_PER_TURN:
+            turn = self._waiting.popleft()
+            if not turn.done():  # else the client's time is over
+                turn.set_result(None)
+                released += 1
+        self._is_releasing = bool(self._waiting)
+        if self._is_releasing:
+            asyncio.get_running_loop().call_soon(self._release)
+
+
+async def _first_bytes(accepted: socket.socket) -> bytes:
+    """Wait for the client's first bytes and return them; they stay in the socket. Raises: OSError."""
+    loop = asyncio.get_running_loop()
+    fd = accepted.fileno()
+    readable: asyncio.Future[None] = loop.create_future()
+
+    def ready() -> None:
+        loop.remove_reader(fd)
+        if not readable.done():
+            readable.set_result(None)
+
+    loop.add_reader(fd, ready)
+    try:
+        await readable
+    finally:
+        loop.remove_reader(fd)
+    leading = accepted.recv(PEEKED_BYTES, socket.MSG_PEEK)
+    if not leading:
+        raise ConnectionResetError("the client closed the connection before the TLS handshake")
+    return leading
+
+
+def _describe(error: ssl.SSLError, leading: bytes) -> str:
+    if leading[:1] != TLS_RECORD:
+        return f"the client does not speak TLS{describe_first_bytes(leading)}"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return error.verify_message
+    return (getattr(error, "reason", None) or str(error)).replace("_", " ").lower()

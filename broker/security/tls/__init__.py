@@ -1,0 +1,1 @@
+"""TLS: contexts made from Kafka's `ssl.*` keys, stores of keys and certificates, names of clients with certificates."""

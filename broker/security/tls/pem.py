@@ -1,0 +1,50 @@
+"""PEM texts: entries are found as Apache Kafka finds them, and written as OpenSSL reads them.
+
+A value in a properties file may have spaces where a file has ends of lines, and other text around the entries.
+
+Kafka: DefaultSslEngineFactory.PemParser.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import textwrap
+from typing import Final, NamedTuple
+
+from odradek.storage.config.config_def import ConfigError
+
+CERTIFICATE: Final = "CERTIFICATE"
+PRIVATE_KEY: Final = "PRIVATE KEY"
+
+_ENTRY: Final = re.compile(
+    r"-+BEGIN\s+([A-Z0-9 ]+?)\s*-+\s+(?:[\w-]+:[^\r\n]*[\r\n]+)*([a-zA-Z0-9/+=\s]*)-+END\s[^-]*-+"
+)
+
+
+class PemEntry(NamedTuple):
+    """One entry with its label: `ENCRYPTED PRIVATE KEY`."""
+
+    label: str
+    content: bytes
+
+    def text(self) -> str:
+        """The entry in the form that OpenSSL reads."""
+        lines = "\n".join(textwrap.wrap(base64.b64encode(self.content).decode(), 64))
+        return f"-----BEGIN {self.label}-----\n{lines}\n-----END {self.label}-----\n"
+
+
+def pem_entries(text: str, name: str) -> list[PemEntry]:
+    """The entries whose label ends with `name`. Raises: ConfigError if there is none."""
+    found = []
+    for match in _ENTRY.finditer(text):
+        label = " ".join(match[1].split())
+        if label.endswith(name):
+            try:
+                found.append(PemEntry(label, base64.b64decode("".join(match[2].split()), validate=True)))
+            except binascii.Error as error:
+                raise ConfigError(f"Invalid {name} entry in PEM: {error}") from None
+    if not found:
+        raise ConfigError(f"No matching {name} entries in PEM file")
+    return found

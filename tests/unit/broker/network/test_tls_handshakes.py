@@ -1,0 +1,199 @@
+"""Handshakes on a socket server whose sockets, poller and transports are fakes."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from itertools import pairwise
+
+import pytest
+
+from odradek.broker.network import tls_handshakes
+from odradek.broker.network.close_reason import CloseReason
+from odradek.broker.network.tls_handshakes import HANDSHAKE_TIMEOUT_MS
+from tests.support.async_test import async_test
+from tests.support.in_process.listening import AcceptedSocket, Listening
+
+HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01"
+
+
+class TlsClient(AcceptedSocket):
+    def __init__(self, number: int, leading: bytes = HELLO) -> None:
+        super().__init__(number)
+        self.leading = leading
+
+    def recv(self, size: int, flags: int) -> bytes:
+        assert flags == socket.MSG_PEEK
+        return self.leading[:size]
+
+
+class Handshakes:
+    """A server with one TLS listener."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **settings: str) -> None:
+        self.network = Listening(monkeypatch, listeners="SSL://h:1", security_inter_broker_protocol="SSL", **settings)
+        self.begun: list[TlsClient] = []
+        self.finish: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """How the handshakes end that have begun."""
+        monkeypatch.setattr(asyncio.get_running_loop(), "connect_accepted_socket", self._shake)
+        monkeypatch.setattr(asyncio.get_running_loop(), "remove_reader", lambda fd: self.network.readers.pop(fd, None))
+        monkeypatch.setattr(type(self.network.server), "_contexts", self)
+
+    def server_context(self, listener_name: str) -> str:
+        return f"context of {listener_name}"
+
+    async def _shake(self, make_protocol: object, accepted: TlsClient, *, ssl: str) -> None:
+        assert ssl == "context of SSL"
+        self.begun.append(accepted)
+        await asyncio.shield(self.finish)
+
+    async def start(self) -> None:
+        await self.network.server.open()
+        self.network.server.start_accepting()
+
+    async def knock(self, number: int, leading: bytes = HELLO) -> TlsClient:
+        client = TlsClient(number, leading)
+        self.network.listening[0].queue.append((client, "192.0.2.1"))
+        await self.network.turn()
+        return client
+
+    async def speak(self, *clients: TlsClient) -> None:
+        """The first bytes of the clients come."""
+        for client in clients:
+            self.network.readers[client.number]()
+        await asyncio.sleep(0)
+
+    @property
+    def closed(self) -> dict[CloseReason, int]:
+        return dict(self.network.server.closed_by_reason)
+
+
+@async_test
+async def test_one_handshake_begins_in_a_turn_of_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Handshakes(monkeypatch)
+    await server.start()
+    clients = [await server.knock(number) for number in range(20, 26)]
+    assert server.begun == []
+    await server.speak(*clients)
+    counts = []
+    for _ in range(12):
+        counts.append(len(server.begun))
+        await asyncio.sleep(0)
+    assert counts[-1] == len(clients)
+    assert all(after - before <= tls_handshakes.HANDSHAKES_PER_TURN for before, after in pairwise(counts))
+    assert server.begun == clients
+
+
+@async_test
+async def test_a_silent_client_holds_no_other_client_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Handshakes(monkeypatch)
+    await server.start()
+    silent = [await server.knock(number) for number in range(20, 30)]
+    client = await server.knock(30)
+    await server.speak(client)
+    await server.network.turn()
+    assert server.begun == [client]
+    assert not any(each.is_closed for each in silent)
+
+
+@async_test
+async def test_a_handshake_has_a_time_limit(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    server = Handshakes(monkeypatch)
+    await server.start()
+    silent, slow = await server.knock(20), await server.knock(21)
+    await server.speak(slow)
+    await server.network.turn()
+    assert server.begun == [slow]
+    await server.network.advance(HANDSHAKE_TIMEOUT_MS - 1)
+    assert not silent.is_closed
+    await server.network.advance(1)
+    assert silent.is_closed
+    assert slow.is_closed
+    assert server.closed == {CloseReason.HANDSHAKE_FAILED: 2}
+    assert len(server.network.server.connections) == 0
+    assert [record.message for record in caplog.records if "Failed authentication" in record.message] == [
+        "Failed authentication with /192.0.2.1 (SSL handshake failed: it takes longer than 60000 ms)"
+    ]
+
+
+@async_test
+async def test_a_shorter_limit_for_idle_connections_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Handshakes(monkeypatch, connections_max_idle_ms="5000")
+    await server.start()
+    silent = await server.knock(20)
+    await server.network.advance(5000)
+    assert silent.is_closed
+
+
+@async_test
+@pytest.mark.parametrize(
+    ("error", "leading", "reason", "line"),
+    [
+        (
+            ssl.SSLError(1, "x"),
+            b"GET / HT",
+            CloseReason.HANDSHAKE_FAILED,
+            "the client does not speak TLS; it looks like an HTTP request",
+        ),
+        (ssl.SSLError(1, "x"), b"\0\0\0\x14\0\x12\0\3", CloseReason.HANDSHAKE_FAILED, "the client does not speak TLS)"),
+        (ssl.SSLError(1, "[SSL: NO_SHARED_CIPHER]"), HELLO, CloseReason.HANDSHAKE_FAILED, "NO SHARED CIPHER".lower()),
+        (ConnectionResetError("reset"), HELLO, CloseReason.CONNECTION_FAILED, None),
+    ],
+)
+async def test_failed_handshakes(
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    error: OSError,
+    leading: bytes,
+    reason: CloseReason,
+    line: str | None,
+) -> None:
+    server = Handshakes(monkeypatch)
+    await server.start()
+    client = await server.knock(20, leading)
+    await server.speak(client)
+    await server.network.turn()
+    server.finish.set_exception(error)
+    await server.network.turn()
+    assert client.is_closed
+    assert server.closed == {reason: 1}
+    assert (line or "") in caplog.text
+    assert ("Failed authentication" in caplog.text) == (line is not None)
+
+
+@async_test
+async def test_a_client_that_closes_before_it_has_sent_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Handshakes(monkeypatch)
+    await server.start()
+    client = await server.knock(20, b"")
+    await server.speak(client)
+    await server.network.turn()
+    assert client.is_closed
+    assert server.begun == []
+    assert server.closed == {CloseReason.CONNECTION_FAILED: 1}
+
+
+@async_test
+async def test_a_stop_does_not_wait_for_handshakes(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Handshakes(monkeypatch)
+    await server.start()
+    silent, slow = await server.knock(20), await server.knock(21)
+    await server.speak(slow)
+    await server.network.turn()
+    await server.network.server.close()
+    assert silent.is_closed
+    assert slow.is_closed
+    assert server.closed == {CloseReason.SHUTDOWN: 2}
+
+
+@async_test
+async def test_a_handshake_ends_when_its_connection_is_closed_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Handshakes(monkeypatch, max_connections="1", max_connections_per_ip="5")
+    await server.start()
+    first = await server.knock(20)
+    (connection,) = server.network.server.connections
+    connection.abort(CloseReason.TOO_MANY_CONNECTIONS)
+    await server.network.turn()
+    assert first.is_closed
+    assert server.closed == {CloseReason.TOO_MANY_CONNECTIONS: 1}

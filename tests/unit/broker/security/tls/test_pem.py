@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import ssl
+
+import pytest
+
+from odradek.broker.security.tls.pem import CERTIFICATE, PRIVATE_KEY, pem_entries
+from odradek.storage.config.config_def import ConfigError
+from tests.support.certificates import Authority, one_line
+
+IDENTITY = Authority().issue("broker")
+
+
+def test_entries_are_found_with_other_text_around_them() -> None:
+    text = f"Bag Attributes\n  friendlyName: x\n{IDENTITY.key_pem()}subject=CN = x\n{IDENTITY.chain_pem}"
+    certificates = pem_entries(text, CERTIFICATE)
+    assert [ssl.DER_cert_to_PEM_cert(entry.content) for entry in certificates] == [
+        entry.text() for entry in certificates
+    ]
+    assert "".join(entry.text() for entry in certificates) == IDENTITY.chain_pem
+    assert [entry.text() for entry in pem_entries(text, PRIVATE_KEY)] == [IDENTITY.key_pem()]
+
+
+def test_spaces_instead_of_ends_of_lines() -> None:
+    assert [entry.text() for entry in pem_entries(one_line(IDENTITY.certificate_pem), CERTIFICATE)] == [
+        IDENTITY.certificate_pem
+    ]
+
+
+def test_an_encrypted_key_keeps_its_label() -> None:
+    (entry,) = pem_entries(IDENTITY.key_pem("secret"), PRIVATE_KEY)
+    assert entry.label == "ENCRYPTED PRIVATE KEY"
+
+
+@pytest.mark.parametrize("text", ["", "x" * 1000, "-----BEGIN " * 2000, IDENTITY.key_pem()])
+def test_a_text_without_certificates_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="No matching CERTIFICATE entries in PEM file"):
+        pem_entries(text, CERTIFICATE)
+
+
+def test_broken_base64_is_refused() -> None:
+    with pytest.raises(ConfigError, match="Invalid CERTIFICATE entry in PEM"):
+        pem_entries("-----BEGIN CERTIFICATE-----\nabc=d\n-----END CERTIFICATE-----\n", CERTIFICATE)

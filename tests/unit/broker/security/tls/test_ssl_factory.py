@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+import os
+import ssl
+from pathlib import Path
+
+import pytest
+
+from odradek.broker.security.tls.settings import TlsSettings
+from odradek.broker.security.tls.ssl_factory import SslFactory
+from odradek.storage.config.config_def import ConfigError
+from tests.support.certificates import Authority, Identity, one_line
+
+AUTHORITY = Authority()
+OTHER = Authority("Other CA")
+BROKER = AUTHORITY.issue("broker", organization="Org")
+CLIENT = AUTHORITY.issue("client", hosts=())
+
+
+def texts(identity: Identity | None = BROKER, trusted: Authority | None = AUTHORITY, **more: str) -> dict[str, str]:
+    settings = {name.replace("_", "."): text for name, text in more.items()}
+    if identity is not None:
+        settings |= {
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.certificate.chain": one_line(identity.chain_pem),
+            "ssl.keystore.key": one_line(identity.key_pem()),
+        }
+    if trusted is not None:
+        settings |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": one_line(trusted.pem)}
+    return settings
+
+
+def server(**more: str) -> SslFactory:
+    return SslFactory(TlsSettings.of_client(texts(**more)), is_server=True)
+
+
+def client(identity: Identity | None = None, trusted: Authority | None = AUTHORITY, **more: str) -> SslFactory:
+    return SslFactory(TlsSettings.of_client(texts(identity, trusted, **more)), is_server=False)
+
+
+def handshake(server: SslFactory, client: SslFactory, host: str = "localhost") -> tuple[ssl.SSLObject, ssl.SSLObject]:
+    """Both ends after a handshake in memory. Raises: SSLError."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = (
+        server.server_context.wrap_bio(to_server, to_client, server_side=True),
+        client.client_context.wrap_bio(to_client, to_server, server_hostname=host),
+    )
+    for _ in range(6):
+        for end in reversed(ends):
+            try:
+                end.do_handshake()
+            except ssl.SSLWantReadError:
+                continue
+    return ends
+
+
+def test_a_client_is_known_by_its_certificate() -> None:
+    accepted, connected = handshake(server(ssl_client_auth="required"), client(CLIENT))
+    assert accepted.version() == connected.version() == "TLSv1.3"
+    assert accepted.getpeercert(True) == ssl.PEM_cert_to_DER_cert(CLIENT.certificate_pem)
+
+
+@pytest.mark.parametrize("auth", ["none", "requested"])
+def test_a_client_without_certificate(auth: str) -> None:
+    accepted, _ = handshake(server(ssl_client_auth=auth), client())
+    assert accepted.getpeercert(True) is None
+
+
+@pytest.mark.parametrize(
+    ("auth", "identity", "reason"),
+    [
+        ("required", None, "peer did not return a certificate"),
+        ("required", OTHER.issue("client"), "certificate verify failed"),
+        ("requested", OTHER.issue("client"), "certificate verify failed"),
+        ("required", AUTHORITY.issue("client", days=-1, began_days_ago=2), "certificate has expired"),
+    ],
+)
+def test_clients_that_are_refused(auth: str, identity: Identity | None, reason: str) -> None:
+    with pytest.raises(ssl.SSLError, match=reason):
+        handshake(server(ssl_client_auth=auth), client(identity))
+
+
+def test_a_client_checks_the_name_of_the_server() -> None:
+    handshake(server(), client(), "127.0.0.1")
+    with pytest.raises(ssl.SSLCertVerificationError, match=r"not valid for 'other\.example'"):
+        handshake(server(), client(), "other.example")
+    handshake(server(), client(ssl_endpoint_identification_algorithm=""), "other.example")
+    with pytest.raises(ssl.SSLCertVerificationError, match="certificate verify failed"):
+        handshake(server(), client(trusted=OTHER))
+
+
+def test_each_certificate_of_a_trust_store_is_an_anchor() -> None:
+    """As in Java: also one that another certificate has signed."""
+    settings = texts(None, None) | {
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.certificates": one_line(BROKER.certificate_pem),
+    }
+    handshake(server(), SslFactory(TlsSettings.of_client(settings), is_server=False))
+
+
+def test_protocols_and_ciphers() -> None:
+    suite = "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"
+    accepted, _ = handshake(server(ssl_cipher_suites=suite), client())
+    assert accepted.version() == "TLSv1.2"
+    cipher = accepted.cipher()
+    assert cipher is not None
+    assert cipher[0] == "ECDHE-ECDSA-AES128-GCM-SHA256"
+    with pytest.raises(ssl.SSLError):
+        handshake(server(ssl_enabled_protocols="TLSv1.3"), client(ssl_enabled_protocols="TLSv1.2"))
+    with pytest.raises(ConfigError, match="the TLS library knows none of them"):
+        server(ssl_cipher_suites="TLS_NO_WITH_SUCH")
+
+
+def test_an_encrypted_key() -> None:
+    encrypted = one_line(BROKER.key_pem("key-secret"))
+    SslFactory(
+        TlsSettings.of_client(texts() | {"ssl.keystore.key": encrypted, "ssl.key.password": "key-secret"}),
+        is_server=True,
+    )
+    for wrong in ({"ssl.key.password": "canary"}, {}):
+        with pytest.raises(ConfigError, match="The private key of KeyStore") as error:
+            SslFactory(TlsSettings.of_client(texts() | {"ssl.keystore.key": encrypted} | wrong), is_server=True)
+        assert "canary" not in str(error.value)
+
+
+def test_the_key_of_another_certificate_is_refused() -> None:
+    with pytest.raises(ConfigError, match="cannot be used with its certificate"):
+        SslFactory(TlsSettings.of_client(texts() | {"ssl.keystore.key": one_line(CLIENT.key_pem())}), is_server=True)
+
+
+def test_what_is_not_known_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"ssl\.endpoint\.identification\.algorithm: either https or empty"):
+        client(ssl_endpoint_identification_algorithm="LDAP")
+
+
+def test_a_listener_between_brokers_has_to_trust_its_own_certificate() -> None:
+    settings = TlsSettings.of_client(texts(trusted=OTHER))
+    SslFactory(settings, is_server=True)
+    with pytest.raises(ConfigError, match="can't connect to a server SSLEngine created with those settings"):
+        SslFactory(settings, is_server=True, keystore_verifiable_using_truststore=True)
+    SslFactory(TlsSettings.of_client(texts()), is_server=True, keystore_verifiable_using_truststore=True)
+
+
+def replaced(old: dict[str, str], new: dict[str, str], *, between_brokers: bool = False) -> SslFactory:
+    factory = SslFactory(
+        TlsSettings.of_client(old), is_server=True, keystore_verifiable_using_truststore=between_brokers
+    )
+    return factory.reconfigured(TlsSettings.of_client(new))
+
+
+def test_a_certificate_is_replaced_by_one_of_the_same_names() -> None:
+    renewed = AUTHORITY.issue("Broker", organization="ORG", hosts=("new.example", "localhost", "127.0.0.1"))
+    factory = replaced(texts(), texts(renewed), between_brokers=True)
+    _, connected = handshake(factory, client(), "new.example")
+    assert connected.getpeercert(True) == ssl.PEM_cert_to_DER_cert(renewed.certificate_pem)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (texts(), texts(AUTHORITY.issue("other", organization="Org")), "Keystore DistinguishedName does not match"),
+        (
+            texts(),
+            texts(AUTHORITY.issue("broker", organization="Org", hosts=("localhost",))),
+            "Keystore SubjectAltNames do not match",
+        ),
+        (texts(), texts(None), "Cannot remove the SSL keystore from an existing listener"),
+        (texts(None), texts(), "Cannot add SSL keystore to an existing listener"),
+        (texts(trusted=None), texts(), "Cannot add SSL truststore to an existing listener"),
+        (texts(), texts() | {"ssl.keystore.key": "x"}, "No matching PRIVATE KEY entries"),
+    ],
+)
+def test_replacements_that_are_refused(old: dict[str, str], new: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=f"Validation of dynamic config update of SSLFactory failed: .*{message}"):
+        replaced(old, new)
+
+
+def test_names_may_change_where_the_configuration_allows_it() -> None:
+    other = texts(AUTHORITY.issue("other", hosts=("other.example",)))
+    replaced(texts(), other | {"ssl.allow.dn.changes": "true", "ssl.allow.san.changes": "true"})
+
+
+def test_between_brokers_old_and_new_certificates_have_to_trust_each_other() -> None:
+    foreign = texts(OTHER.issue("broker", organization="Org"), OTHER)
+    replaced(texts(), foreign)
+    with pytest.raises(ConfigError, match="The old and the new settings do not accept each other"):
+        replaced(texts(), foreign, between_brokers=True)
+
+
+def test_a_file_that_has_changed_is_read_anew(tmp_path: Path) -> None:
+    path = BROKER.write_pem(tmp_path / "broker.pem")
+    settings = TlsSettings.of_client({"ssl.keystore.type": "PEM", "ssl.keystore.location": str(path)})
+    factory = SslFactory(settings, is_server=True)
+    assert factory.reconfigured(settings) is factory
+    AUTHORITY.issue("broker", organization="Org").write_pem(path)
+    os.utime(path, (1, 1))
+    new = factory.reconfigured(settings)
+    assert new is not factory
+    assert new.reconfigured(settings) is new
+
+
+def test_a_new_context_resumes_no_session() -> None:
+    """Else a client could go on with a session of an authority that is no longer trusted."""
+    settings = texts(ssl_client_auth="required", ssl_enabled_protocols="TLSv1.2")
+    old = SslFactory(TlsSettings.of_client(settings), is_server=True)
+    connected = client(CLIENT)
+    _, first = handshake(old, connected)
+    session = first.session
+    assert session is not None
+    assert resumed(old, connected, session)
+    new = old.reconfigured(TlsSettings.of_client(settings | texts(AUTHORITY.issue("broker", organization="Org"))))
+    assert new is not old
+    assert not resumed(new, connected, session)
+
+
+def resumed(server: SslFactory, client: SslFactory, session: ssl.SSLSession) -> bool:
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    accepting = server.server_context.wrap_bio(to_server, to_client, server_side=True)
+    connecting = client.client_context.wrap_bio(to_client, to_server, server_hostname="localhost", session=session)
+    for _ in range(6):
+        for end in (connecting, accepting):
+            try:
+                end.do_handshake()
+            except ssl.SSLWantReadError:
+                continue
+    return bool(accepting.session_reused)
