@@ -31,6 +31,14 @@ ODRADEK_KEYS: Final = (
         "The password of odradek.zookeeper.sasl.username.",
     ),
     BrokerConfigKey(
+        "org.apache.kafka.sasl.oauthbearer.allowed.urls",
+        ConfigType.LIST,
+        None,
+        Importance.MEDIUM,
+        "URLs that sasl.oauthbearer.jwks.endpoint.url and sasl.oauthbearer.token.endpoint.url may name; without it "
+        "only files. In Apache Kafka it is a system property of Java, and without it every URL is allowed.",
+    ),
+    BrokerConfigKey(
         "odradek.validate.records",
         ConfigType.STRING,
         "when-needed",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _ROOM: Final = "odradek.broker.security.sasl"
 MECHANISMS: Final = {
+    "OAUTHBEARER": f"{_ROOM}.oauth.oauthbearer",
     "PLAIN": f"{_ROOM}.plain",
     "SCRAM-SHA-256": f"{_ROOM}.scram",
     "SCRAM-SHA-512": f"{_ROOM}.scram",

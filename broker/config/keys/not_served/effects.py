@@ -27,10 +27,8 @@ REFUSED: Final[Mapping[str, str]] = {
     "security.providers": NO_CLASS,
     "principal.builder.class": NO_CLASS,
     "ssl.engine.factory.class": NO_CLASS,
-    "sasl.server.callback.handler.class": NO_CLASS,
     "sasl.client.callback.handler.class": NO_CLASS,
     "sasl.login.class": NO_CLASS,
-    "sasl.login.callback.handler.class": NO_CLASS,
 }
 """Keys of which only the default is accepted, with the reason."""
 
@@ -93,11 +91,30 @@ _ACTING_ON_A_LISTENER: Final = (
     "connections.max.reauth.ms",
     "sasl.enabled.mechanisms",
     "sasl.jaas.config",
+    "sasl.login.callback.handler.class",
+    "sasl.server.callback.handler.class",
 )
 
 
 ACTING: Final = frozenset(
-    {"connections.max.reauth.ms", "node.id", "sasl.enabled.mechanisms", "sasl.server.max.receive.size"}
+    {
+        "connections.max.reauth.ms",
+        "node.id",
+        "sasl.enabled.mechanisms",
+        "sasl.login.callback.handler.class",
+        "sasl.oauthbearer.clock.skew.seconds",
+        "sasl.oauthbearer.expected.audience",
+        "sasl.oauthbearer.expected.issuer",
+        "sasl.oauthbearer.jwks.endpoint.refresh.ms",
+        "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
+        "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
+        "sasl.oauthbearer.jwks.endpoint.url",
+        "sasl.oauthbearer.scope.claim.name",
+        "sasl.oauthbearer.sub.claim.name",
+        "sasl.oauthbearer.token.endpoint.url",
+        "sasl.server.callback.handler.class",
+        "sasl.server.max.receive.size",
+    }
 )
 """Exceptions: keys of the groups below that act."""
 

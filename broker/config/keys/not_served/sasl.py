@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from odradek.broker.config.keys.callback_handlers import LOGINS, UNSECURED_LOGIN, UNSECURED_VALIDATOR, VALIDATORS
 from odradek.broker.config.keys.key import BrokerConfigKey, UpdateMode
-from odradek.storage.config.config_def import ConfigType, Importance
+from odradek.storage.config.config_def import ConfigType, Importance, ValidString
 
 SASL_KEYS: Final = (
     BrokerConfigKey(
@@ -61,7 +62,8 @@ SASL_KEYS: Final = (
         ConfigType.CLASS,
         None,
         Importance.MEDIUM,
-        "Class that checks credentials on the server.",
+        "Class that checks the tokens of OAUTHBEARER, with the prefix listener.name.<listener>.oauthbearer.",
+        ValidString((*VALIDATORS, UNSECURED_VALIDATOR)),
     ),
     BrokerConfigKey(
         "sasl.kerberos.principal.to.local.rules",
@@ -98,7 +100,8 @@ SASL_KEYS: Final = (
         ConfigType.CLASS,
         None,
         Importance.MEDIUM,
-        "Class that supplies credentials for the login.",
+        "Class that gets the tokens of OAUTHBEARER, with the prefix listener.name.<listener>.oauthbearer.",
+        ValidString((*LOGINS, UNSECURED_LOGIN)),
     ),
     BrokerConfigKey(
         "sasl.kerberos.service.name",

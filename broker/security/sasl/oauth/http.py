@@ -1,0 +1,65 @@
+"""One HTTP request to a URL of the configuration. Blocks: call it in the I/O pool.
+
+Redirects are refused, because the allowed URL would not be the one that answers; proxies of the environment are not
+used, as in Java.
+
+Kafka: HttpAccessTokenRetriever; jose4j's SimpleGet.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from odradek.storage.config.config_def import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from ssl import SSLContext
+
+TIMEOUT_SECONDS: Final = 20.0
+"""Of connecting and of each read. As jose4j's."""
+
+_TRUST_STORE: Final = "ssl.truststore"
+
+ANSWER_BYTES_MAX: Final = 1024 * 1024
+
+
+def request(url: str, options: Mapping[str, str], body: bytes | None = None, headers: Mapping[str, str] = {}) -> bytes:
+    """GET, or POST if there is a body. `options`: of the JAAS entry. Raises: OSError, with the status but without the
+    answer, which may have secrets; ConfigError.
+    """
+    import urllib.error
+    import urllib.request
+    from http.client import HTTPException
+
+    class NoRedirect(urllib.request.HTTPRedirectHandler):
+        def redirect_request(self, *_: object) -> None:
+            return None  # HTTPError follows
+
+    handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({}), NoRedirect()]
+    if url.lower().startswith("https:"):
+        handlers.append(urllib.request.HTTPSHandler(context=_tls_context(options)))
+    opener = urllib.request.build_opener(*handlers)
+    try:
+        with opener.open(urllib.request.Request(url, body, dict(headers)), timeout=TIMEOUT_SECONDS) as answer:
+            data: bytes = answer.read(ANSWER_BYTES_MAX + 1)
+    except urllib.error.HTTPError as error:
+        with error:
+            raise OSError(f"HTTP status {error.code} of {url}") from None
+    except (HTTPException, ValueError) as error:
+        raise OSError(f"{type(error).__name__} in the answer of {url}") from error
+    if len(data) > ANSWER_BYTES_MAX:
+        raise OSError(f"the answer of {url} is larger than {ANSWER_BYTES_MAX} bytes")
+    return data
+
+
+def _tls_context(options: Mapping[str, str]) -> SSLContext:
+    """The authorities of the machine, or those of `ssl.truststore.location` among the options, which must be PEM."""
+    import ssl
+
+    location = options.get(f"{_TRUST_STORE}.location")
+    if location is None:
+        return ssl.create_default_context()
+    if options.get(f"{_TRUST_STORE}.type") != "PEM":
+        raise ConfigError(f"{_TRUST_STORE}.location of the login module needs {_TRUST_STORE}.type=PEM")
+    return ssl.create_default_context(cafile=location)
