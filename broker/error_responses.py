@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from odradek.protocol.codec.schema import Request, Response, Struct
     from odradek.protocol.errors import ErrorCode
 
+_CODES: Final = ("error_code", "partition_error_code")
+"""The names of the fields with an error code. AddPartitionsToTxn has the second one."""
+
 ITSELF: Final = ""
 """Stands for an element that is a plain value: an id, an index."""
 
@@ -46,6 +49,9 @@ _RESOURCES = _named("resource_type", "resource_name")
 
 _WITHOUT_MESSAGE: Final = frozenset({ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE})
 """Responses whose error message Kafka leaves null when it refuses the whole request."""
+
+_WITH_DEFAULT_MESSAGE: Final = frozenset({ApiKey.DESCRIBE_CONFIGS, ApiKey.ALTER_CLIENT_QUOTAS})
+"""Responses whose error message is always that of the code, and never the reason."""
 
 ENTITIES: Final[Mapping[ApiKey, tuple[Entities, ...]]] = {
     ApiKey.OFFSET_COMMIT: (
@@ -106,6 +112,7 @@ ENTITIES: Final[Mapping[ApiKey, tuple[Entities, ...]]] = {
         Entities("deletions", "results", _named(user="name")),
         Entities("upsertions", "results", _named(user="name")),
     ),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: (Entities("users", "results"),),
     ApiKey.DESCRIBE_PRODUCERS: (
         Entities("topics", "topics", _named("name"), Entities("partition_indexes", "partitions", _INDEXES)),
     ),
@@ -123,8 +130,8 @@ def error_response(
     response = response_type()
     if key in _WITHOUT_MESSAGE:
         message = None
-    elif key == ApiKey.DESCRIBE_CONFIGS:
-        message = DEFAULT_MESSAGES[code]  # never the reason
+    elif key in _WITH_DEFAULT_MESSAGE:
+        message = DEFAULT_MESSAGES[code]
     _set_error(response, version, code, message)
     for entities in ENTITIES.get(key, ()):
         _fail_entities(request, response, entities, version, code, message)
@@ -135,8 +142,8 @@ def error_response(
 def _set_error(target: Struct, version: int, code: ErrorCode, message: str | None) -> bool:
     has_code = False
     for declared in target.FIELDS:
-        if declared.name == "error_code" and declared.versions.covers(version):
-            target.error_code = code  # type: ignore[attr-defined]  # the schema has the field
+        if declared.name in _CODES and declared.versions.covers(version):
+            setattr(target, declared.name, code)
             has_code = True
         elif declared.name == "error_message" and declared.versions.covers(version):
             target.error_message = message  # type: ignore[attr-defined]

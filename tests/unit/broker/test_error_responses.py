@@ -53,6 +53,15 @@ def test_code_for_every_partition() -> None:
     assert [(part.partition_index, part.error_code) for part in topic.partitions] == [(3, CODE), (5, CODE)]
 
 
+def test_code_for_every_partition_of_a_transaction() -> None:
+    """The field has another name than in other answers."""
+    topics = [{"name": "a", "partitions": [3, 5]}]
+    answer = refuse(build(ApiKey.ADD_PARTITIONS_TO_TXN, v3_and_below_topics=topics), 3)
+    (topic,) = answer.results_by_topic_v3_and_below  # type: ignore[attr-defined]
+    found = [(part.partition_index, part.partition_error_code) for part in topic.results_by_partition]
+    assert found == [(3, CODE), (5, CODE)]
+
+
 def test_code_for_partitions_within_topics_within_markers() -> None:
     request = build(
         ApiKey.WRITE_TXN_MARKERS,
