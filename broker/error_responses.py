@@ -202,7 +202,14 @@ def _alter_client_quotas(request: Request, response: Response, version: int) -> 
         ]
 
 
+def _alter_user_scram_credentials(request: Request, response: Response, version: int) -> None:
+    """Each user once, in order."""
+    by_name = {result.user: result for result in response.results}  # type: ignore[attr-defined]
+    response.results = [by_name[user] for user in sorted(by_name)]  # type: ignore[attr-defined]
+
+
 _SENTINELS: Final = {
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _alter_user_scram_credentials,
     ApiKey.JOIN_GROUP: _join_group,
     ApiKey.FIND_COORDINATOR: _find_coordinator,
     ApiKey.INIT_PRODUCER_ID: _init_producer_id,

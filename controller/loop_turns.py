@@ -6,12 +6,13 @@ Kafka does such work in its request handler threads and the controller's thread.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Hashable, Iterable
+from collections.abc import AsyncIterator, Generator, Hashable, Iterable, Iterator
 from typing import Final, TypeVar
 
 from odradek.timer.sliced_work import SLICE_MS
 
 ItemT = TypeVar("ItemT")
+ResultT = TypeVar("ResultT")
 KeyT = TypeVar("KeyT", bound=Hashable)
 
 ITEMS_A_TURN: Final = 64
@@ -27,6 +28,18 @@ async def in_turns(items: Iterable[ItemT], count: int = ITEMS_A_TURN) -> AsyncIt
         if not number % count or now_s() >= deadline_s:
             await asyncio.sleep(0)
             deadline_s = now_s() + SLICE_MS / 1000
+
+
+async def result_in_turns(work: Generator[None, None, ResultT]) -> ResultT:
+    """The result of work in steps, with turns of the loop between them."""
+    results: list[ResultT] = []
+
+    def steps() -> Iterator[None]:
+        results.append((yield from work))
+
+    async for _ in in_turns(steps()):
+        pass
+    return results[0]
 
 
 async def collected(items: Iterable[KeyT]) -> frozenset[KeyT]:

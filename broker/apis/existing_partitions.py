@@ -1,9 +1,14 @@
-"""Splits the partitions of a request into existing and missing ones. The coordinator gets only the existing ones."""
+"""Splits the partitions of a request: the coordinator gets only those that exist and that the client may name.
+
+A partition of a topic that the client may not name is refused whether it exists or not.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from collections.abc import Callable, Container, Generator, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
@@ -26,40 +31,56 @@ class NamedTopic(Protocol[PartitionT_co]):
     def partitions(self) -> Sequence[PartitionT_co]: ...
 
 
-class AnsweredTopic(Protocol[RefusalT]):
+class AnsweredTopic(Protocol):
     name: str
-    partitions: list[RefusalT]
+    partitions: list[Any]
+
+
+AnsweredTopicT = TypeVar("AnsweredTopicT", bound=AnsweredTopic)
 
 
 def split_by_existence(
-    broker: Services, topics: Iterable[NamedTopic[PartitionT_co]], refusal: Callable[[int], RefusalT]
+    broker: Services,
+    topics: Iterable[NamedTopic[PartitionT_co]],
+    authorized: Container[str],
+    refusal: Callable[[int, ErrorCode], RefusalT],
 ) -> Generator[None, None, tuple[list[tuple[str, list[PartitionT_co]]], dict[str, list[RefusalT]]]]:
-    """Returns (topic, its existing partitions) in the order of the request, and the refusals of the others by topic."""
+    """Returns (topic, its existing partitions) for the `authorized` topics in the order of the request, and the
+    refusals of the others by topic.
+    """
     existing: list[tuple[str, list[PartitionT_co]]] = []
-    missing: dict[str, list[RefusalT]] = {}
+    refused: dict[str, list[RefusalT]] = {}
     for topic in topics:
         states = broker.metadata_cache.snapshot.partitions.get(topic.name, {})
+        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if topic.name not in authorized:
+            states, error = {}, ErrorCode.TOPIC_AUTHORIZATION_FAILED
         found = []
         for part in topic.partitions:
             if part.partition_index in states:
                 found.append(part)
             else:
-                missing.setdefault(topic.name, []).append(refusal(part.partition_index))
+                refused.setdefault(topic.name, []).append(refusal(part.partition_index, error))
             yield
         if found:
             existing.append((topic.name, found))
-    return existing, missing
+    return existing, refused
 
 
-def add_refusals(
-    answered: Iterable[AnsweredTopic[RefusalT]], refusals: Mapping[str, list[RefusalT]]
-) -> list[tuple[str, list[RefusalT]]]:
-    """Append the refusals to the coordinator's results by topic. Returns the refusals of topics without results."""
-    by_name = {topic.name: topic for topic in answered}
-    others = []
-    for name, refused in refusals.items():
-        if name in by_name:
-            by_name[name].partitions += refused
+def with_refusals(
+    refusals: Mapping[str, list[RefusalT]],
+    answered: Iterable[AnsweredTopicT],
+    topic_of: Callable[[str, list[RefusalT]], AnsweredTopicT],
+) -> list[AnsweredTopicT]:
+    """The refused partitions, then the coordinator's results, with one entry a topic; `topic_of` makes the entry of a
+    topic with refused partitions.
+
+    Kafka: OffsetCommitResponse.Builder.merge.
+    """
+    topics = {name: topic_of(name, refused) for name, refused in refusals.items()}
+    for topic in answered:
+        if topic.name in topics:
+            topics[topic.name].partitions += topic.partitions
         else:
-            others.append((name, refused))
-    return others
+            topics[topic.name] = topic
+    return list(topics.values())

@@ -78,6 +78,11 @@ class ResourceChanges:
     changes: Sequence[ConfigChange]
 
 
+RequireRight = Callable[[ResourceChanges], None]
+"""Raises: KafkaError if the client may not alter the configs of the resource. A change of a broker's configs is
+validated before that is asked, a change of a topic's configs after it, as in Apache Kafka."""
+
+
 class SynonymValue(Protocol):
     """A value of a key in one source of the broker's configuration."""
 
@@ -133,19 +138,32 @@ class ConfigAdmin:
         return await self._client.entity_config(f"topics/{topic}")
 
     async def alter_configs(
-        self, resources: Sequence[ResourceChanges], *, validate_only: bool
+        self,
+        resources: Sequence[ResourceChanges],
+        *,
+        validate_only: bool,
+        require_right: RequireRight = lambda resource: None,
     ) -> list[KafkaError | None]:
         """Replace the configs of each resource. Returns the error of each, or None."""
-        return await self._alter_all(resources, validate_only=validate_only, is_incremental=False)
+        return await self._alter_all(resources, validate_only, require_right, is_incremental=False)
 
     async def incremental_alter_configs(
-        self, resources: Sequence[ResourceChanges], *, validate_only: bool
+        self,
+        resources: Sequence[ResourceChanges],
+        *,
+        validate_only: bool,
+        require_right: RequireRight = lambda resource: None,
     ) -> list[KafkaError | None]:
         """Change single keys of each resource. Returns the error of each, or None."""
-        return await self._alter_all(resources, validate_only=validate_only, is_incremental=True)
+        return await self._alter_all(resources, validate_only, require_right, is_incremental=True)
 
     async def _alter_all(
-        self, resources: Sequence[ResourceChanges], *, validate_only: bool, is_incremental: bool
+        self,
+        resources: Sequence[ResourceChanges],
+        validate_only: bool,
+        require_right: RequireRight,
+        *,
+        is_incremental: bool,
     ) -> list[KafkaError | None]:
         appearances = Counter((resource.resource_type, resource.resource_name) for resource in resources)
         results: list[KafkaError | None] = []
@@ -154,7 +172,7 @@ class ConfigAdmin:
                 if appearances[resource.resource_type, resource.resource_name] > 1:
                     raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
                 _check_entries(resource.changes)
-                await self._alter(resource, validate_only=validate_only, is_incremental=is_incremental)
+                await self._alter(resource, validate_only, require_right, is_incremental=is_incremental)
             except KafkaError as error:
                 logger.info(
                     "Error processing alter configs request for %s %s with keys %s: %s",
@@ -170,12 +188,15 @@ class ConfigAdmin:
                 results.append(None)
         return results
 
-    async def _alter(self, resource: ResourceChanges, *, validate_only: bool, is_incremental: bool) -> None:
+    async def _alter(
+        self, resource: ResourceChanges, validate_only: bool, require_right: RequireRight, *, is_incremental: bool
+    ) -> None:
         match resource.resource_type:
             case ResourceType.TOPIC:
+                require_right(resource)
                 await self._alter_topic(resource, validate_only=validate_only, is_incremental=is_incremental)
             case ResourceType.BROKER:
-                await self._alter_broker(resource, validate_only=validate_only, is_incremental=is_incremental)
+                await self._alter_broker(resource, validate_only, require_right, is_incremental=is_incremental)
             case other:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {other}")
 
@@ -205,7 +226,9 @@ class ConfigAdmin:
             logger.info("Updating topic %s with new configuration: %s", topic, configs)
             await change_entity_config(self._client, f"topics/{topic}", configs)
 
-    async def _alter_broker(self, resource: ResourceChanges, *, validate_only: bool, is_incremental: bool) -> None:
+    async def _alter_broker(
+        self, resource: ResourceChanges, validate_only: bool, require_right: RequireRight, *, is_incremental: bool
+    ) -> None:
         name = resource.resource_name
         if name:
             self._check_is_own_id(name)
@@ -217,6 +240,7 @@ class ConfigAdmin:
             self._broker_configs.validate_change(configs, per_broker=bool(name))
         except ConfigError as error:
             raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
+        require_right(resource)
         self._policies.validate_alter_config(_policy_metadata(ConfigResource("BROKER", name), resource.changes))
         if not validate_only:
             logger.info("Updating %s with new configuration for %s", entity_path, sorted(configs))

@@ -17,6 +17,11 @@ from tests.support.broker import Broker
 from tests.support.processes.apache import ApacheBroker, ZooKeeper
 from tests.support.processes.odradek_process import OdradekBroker
 from tests.support.processes.tools import Tools
+from tests.support.transcripts.secured import (
+    ACL_AUTHORIZER,
+    SecuredTranscript,
+    write_entries_of_the_administrator,
+)
 from tests.support.transcripts.transcript import Transcript
 
 NewBroker = Callable[..., Broker]
@@ -102,5 +107,38 @@ def transcript(
         pytest.fail("--record needs --target apache: golden answers come from Apache Kafka alone")
     name = request.node.name.removeprefix("test_")
     written = Transcript(broker, unique, GOLDEN / request.path.stem.removeprefix("test_transcripts_") / f"{name}.json")
+    yield written.with_internal_topics()
+    written.finish(record=record)
+
+
+@pytest.fixture(scope="session")
+def secured_broker(zookeeper: ZooKeeper, target: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A broker with an AclAuthorizer, whose administrator has all rights from the start."""
+    directory, connect = tmp_path_factory.mktemp("secured"), zookeeper.new_chroot()
+    write_entries_of_the_administrator(connect)
+    settings = {"authorizer.class.name": ACL_AUTHORIZER}
+    process: ApacheBroker | OdradekBroker
+    if target == "odradek":
+        process = OdradekBroker(directory, {"zookeeper.connect": connect, **settings})
+    else:
+        process = ApacheBroker(directory, connect, settings)
+    process.start()
+    yield process
+    log = process.log_text()
+    process.stop()
+    if target == "odradek":
+        assert "Traceback (most recent call last)" not in log, log[log.index("Traceback") :][:4000]
+
+
+@pytest.fixture
+def secured(
+    secured_broker: Broker, unique: Callable[[str], str], request: pytest.FixtureRequest, target: str
+) -> Iterator[SecuredTranscript]:
+    """A transcript of a client whose rights the test sets."""
+    record = bool(request.config.getoption("--record"))
+    if record and target != "apache":
+        pytest.fail("--record needs --target apache: golden answers come from Apache Kafka alone")
+    name = request.node.name.removeprefix("test_")
+    written = SecuredTranscript(secured_broker, unique, GOLDEN / "authorization" / f"{name}.json")
     yield written.with_internal_topics()
     written.finish(record=record)

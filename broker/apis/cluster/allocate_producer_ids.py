@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.authorization import authorize_cluster
+from odradek.controller.model.acls import AclOperation
 from odradek.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
 if TYPE_CHECKING:
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
 
 def handle(broker: Services, ctx: RequestContext, request: AllocateProducerIdsRequest) -> None:
+    authorize_cluster(broker, ctx, AclOperation.CLUSTER_ACTION)
     broker.spawn(ctx, request, _allocate(broker, ctx, request))
 
 

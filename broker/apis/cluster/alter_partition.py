@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.authorization import authorize_cluster
+from odradek.controller.model.acls import AclOperation
+
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
     from odradek.broker.network.request import RequestContext
@@ -14,6 +17,8 @@ if TYPE_CHECKING:
 
 
 def handle(broker: Services, ctx: RequestContext, request: AlterPartitionRequest) -> None:
+    authorize_cluster(broker, ctx, AclOperation.CLUSTER_ACTION)
+
     async def alter() -> None:
         ctx.reply(await broker.controller.alter_partition(request, ctx.header.api_version))
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.authorization import authorize_cluster
+from odradek.controller.model.acls import AclOperation
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.controlled_shutdown import (
     ControlledShutdownRequest,
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 
 def handle(broker: Services, ctx: RequestContext, request: ControlledShutdownRequest) -> None:
+    authorize_cluster(broker, ctx, AclOperation.CLUSTER_ACTION)
     broker.spawn(ctx, request, _shut_down(broker, ctx, request))
 
 

@@ -15,10 +15,12 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.authorization import authorize_cluster
 from odradek.broker.apis.cluster.broker_epoch import is_stale
 from odradek.broker.apis.cluster.coordinators import coordinator_of
 from odradek.broker.replica_manager.leader_and_isr_states import partition_states
 from odradek.controller.loop_turns import in_turns
+from odradek.controller.model.acls import AclOperation
 from odradek.controller.model.topic_names import is_valid_topic_name
 from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -46,6 +48,7 @@ SLICE = 16
 
 
 def handle(broker: Services, ctx: RequestContext, request: LeaderAndIsrRequest) -> None:
+    authorize_cluster(broker, ctx, AclOperation.CLUSTER_ACTION)
     broker.spawn(ctx, request, apply(broker, request, ctx.header.api_version, ctx.reply))
 
 

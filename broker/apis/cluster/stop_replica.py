@@ -11,10 +11,12 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.authorization import authorize_cluster
 from odradek.broker.apis.cluster.broker_epoch import is_stale
 from odradek.broker.apis.cluster.coordinators import coordinator_of
 from odradek.broker.apis.services import in_slices
 from odradek.broker.partition.leadership import NO_LEADER_EPOCH
+from odradek.controller.model.acls import AclOperation
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.stop_replica import (
     StopReplicaPartitionError,
@@ -38,6 +40,7 @@ state_change_log = logging.getLogger("odradek.state.change")
 @in_slices
 def handle(broker: Services, ctx: RequestContext, request: StopReplicaRequest) -> Steps:
     """Stop the replicas, one partition a step. The response waits until the changes are durable."""
+    authorize_cluster(broker, ctx, AclOperation.CLUSTER_ACTION)
     if is_stale(broker, request.broker_epoch):
         ctx.reply(StopReplicaResponse(error_code=ErrorCode.STALE_BROKER_EPOCH))
         return

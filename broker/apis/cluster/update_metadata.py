@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.authorization import authorize_cluster
 from odradek.broker.apis.cluster.broker_epoch import is_stale
+from odradek.controller.model.acls import AclOperation
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 
 def handle(broker: Services, ctx: RequestContext, request: UpdateMetadataRequest) -> None:
+    authorize_cluster(broker, ctx, AclOperation.CLUSTER_ACTION)
     apply(broker, request, ctx.header.api_version, ctx.reply)
 
 

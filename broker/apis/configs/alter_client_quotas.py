@@ -12,8 +12,10 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from odradek.broker.apis.authorization import require
 from odradek.controller.admin.client_quota_changes import QuotaChange, alter_client_quotas
 from odradek.controller.admin.client_quotas import CLIENT_ID, IP, USER
+from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.controller.tree.metadata_tree import TreeError
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.alter_client_quotas import (
@@ -35,6 +37,7 @@ _ORDER: Final = {CLIENT_ID: 0, USER: 1, IP: 2}
 
 
 def handle(broker: Services, ctx: RequestContext, request: AlterClientQuotasRequest) -> None:
+    require(broker, ctx, AclOperation.ALTER_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME)
     broker.spawn(ctx, request, _alter(broker, ctx, request))
 
 

@@ -5,8 +5,10 @@ Kafka: KafkaApis.handleAlterConfigsRequest.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.configs.config_rights import require_right
 from odradek.controller.admin.config_admin import ConfigChange, ResourceChanges
 from odradek.controller.loop_turns import in_turns
 from odradek.protocol.messages.alter_configs import (
@@ -29,7 +31,9 @@ async def _alter(broker: Services, ctx: RequestContext, request: AlterConfigsReq
     async for resource in in_turns(request.resources):
         changes = [ConfigChange(config.name, config.value) async for config in in_turns(resource.configs)]
         resources.append(ResourceChanges(resource.resource_type, resource.resource_name, changes))
-    errors = await broker.config_admin.alter_configs(resources, validate_only=request.validate_only)
+    errors = await broker.config_admin.alter_configs(
+        resources, validate_only=request.validate_only, require_right=partial(require_right, broker, ctx)
+    )
     responses = []
     async for resource, error in in_turns(zip(request.resources, errors, strict=True)):
         response = AlterConfigsResourceResponse(

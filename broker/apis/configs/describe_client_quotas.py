@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.authorization import require
 from odradek.controller.admin.client_quotas import FilterComponent, MatchType, describe_client_quotas
+from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_client_quotas import (
     ComponentData,
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 
 def handle(broker: Services, ctx: RequestContext, request: DescribeClientQuotasRequest) -> None:
+    require(broker, ctx, AclOperation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME)
     broker.spawn(ctx, request, _describe(broker, ctx, request))
 
 

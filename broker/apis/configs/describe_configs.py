@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.authorization import REFUSAL, authorize
 from odradek.broker.apis.configs.config_entries import broker_configs, cluster_default_configs
 from odradek.broker.apis.configs.runtime_loggers import logger_configs
 from odradek.controller.admin.config_admin import ResourceType, describe_topic_configs
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.controller.model import acls
+from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode, KafkaError
 from odradek.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -38,8 +40,11 @@ def handle(broker: Services, ctx: RequestContext, request: DescribeConfigsReques
 
 
 async def _describe_all(broker: Services, ctx: RequestContext, request: DescribeConfigsRequest) -> None:
-    results = []
+    results, refused = [], []
     for resource in request.resources:
+        if (refusal := _refusal(broker, ctx, resource)) is not None:
+            refused.append(refusal)
+            continue
         result = DescribeConfigsResult(resource_type=resource.resource_type, resource_name=resource.resource_name)
         try:
             configs = await _describe(broker, resource)
@@ -50,7 +55,22 @@ async def _describe_all(broker: Services, ctx: RequestContext, request: Describe
         else:
             result.configs = _select_requested(configs, resource, request)
         results.append(result)
-    ctx.reply(DescribeConfigsResponse(results=results))
+    ctx.reply(DescribeConfigsResponse(results=results + refused))
+
+
+def _refusal(broker: Services, ctx: RequestContext, resource: DescribeConfigsResource) -> DescribeConfigsResult | None:
+    """The answer for a resource whose configs the client may not get."""
+    name, kind = resource.resource_name, acls.ResourceType.TOPIC
+    if resource.resource_type != ResourceType.TOPIC:
+        name, kind = acls.CLUSTER_NAME, acls.ResourceType.CLUSTER
+    if authorize(broker, ctx, acls.AclOperation.DESCRIBE_CONFIGS, kind, name):
+        return None
+    return DescribeConfigsResult(
+        error_code=REFUSAL[kind],
+        error_message=DEFAULT_MESSAGES[REFUSAL[kind]],
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )
 
 
 async def _describe(broker: Services, resource: DescribeConfigsResource) -> list[DescribeConfigsResourceResult]:

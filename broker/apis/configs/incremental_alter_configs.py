@@ -8,8 +8,10 @@ Kafka: KafkaApis.handleIncrementalAlterConfigsRequest.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.configs.config_rights import require_right
 from odradek.broker.apis.configs.runtime_loggers import alter_loggers
 from odradek.controller.admin.config_admin import ConfigChange, ResourceChanges, ResourceType
 from odradek.controller.loop_turns import in_turns
@@ -39,12 +41,14 @@ async def _alter(broker: Services, ctx: RequestContext, request: IncrementalAlte
         changes.append(ResourceChanges(resource.resource_type, resource.resource_name, entries))
     stored = [change for change in changes if change.resource_type != ResourceType.BROKER_LOGGER]
     stored_errors = iter(
-        await broker.config_admin.incremental_alter_configs(stored, validate_only=request.validate_only)
+        await broker.config_admin.incremental_alter_configs(
+            stored, validate_only=request.validate_only, require_right=partial(require_right, broker, ctx)
+        )
     )
     responses = []
     async for change in in_turns(changes):
         if change.resource_type == ResourceType.BROKER_LOGGER:
-            error = _alter_loggers(broker, change, request.validate_only)
+            error = _alter_loggers(broker, ctx, change, request.validate_only)
         else:
             error = next(stored_errors)
         responses.append(
@@ -58,8 +62,11 @@ async def _alter(broker: Services, ctx: RequestContext, request: IncrementalAlte
     ctx.reply(IncrementalAlterConfigsResponse(responses=responses))
 
 
-def _alter_loggers(broker: Services, change: ResourceChanges, validate_only: bool) -> KafkaError | None:
+def _alter_loggers(
+    broker: Services, ctx: RequestContext, change: ResourceChanges, validate_only: bool
+) -> KafkaError | None:
     try:
+        require_right(broker, ctx, change)
         alter_loggers(broker.logger_levels, change, broker.broker_id, validate_only=validate_only)
     except KafkaError as error:
         return error

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.authorization import authorize
+from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.controller.znodes.features import SAFE_DOWNGRADE, UPGRADE, FeatureUpdate
-from odradek.protocol.errors import ErrorCode
+from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode
 from odradek.protocol.messages.update_features import (
     FeatureUpdateKey,
     UpdatableFeatureResult,
@@ -24,6 +26,10 @@ if TYPE_CHECKING:
 
 
 def handle(broker: Services, ctx: RequestContext, request: UpdateFeaturesRequest) -> None:
+    if not authorize(broker, ctx, AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME):
+        error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        ctx.reply(UpdateFeaturesResponse(error_code=error, error_message=DEFAULT_MESSAGES[error]))
+        return
     broker.spawn(ctx, request, _update(broker, ctx, request))
 
 

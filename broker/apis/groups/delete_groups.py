@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.authorization import filter_by_authorized
 from odradek.broker.apis.services import in_slices
+from odradek.controller.model.acls import AclOperation, ResourceType
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
@@ -17,18 +20,23 @@ from odradek.protocol.messages.delete_groups import (
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
     from odradek.broker.network.request import RequestContext
-    from odradek.protocol.errors import ErrorCode
     from odradek.timer.sliced_work import Steps
 
 
 @in_slices
 def handle(broker: Services, ctx: RequestContext, request: DeleteGroupsRequest) -> Steps:
-    results = []
-    for group_id in dict.fromkeys(request.groups_names):
-        error = broker.group_coordinator.delete_group(group_id)
-        results.append(DeletableGroupResult(group_id=group_id, error_code=error))
+    names = dict.fromkeys(request.groups_names)
+    authorized = yield from filter_by_authorized(broker, ctx, AclOperation.DELETE, ResourceType.GROUP, names)
+    results, refused = [], []
+    for group_id in names:
+        if group_id in authorized:
+            error = broker.group_coordinator.delete_group(group_id)
+            results.append(DeletableGroupResult(group_id=group_id, error_code=error))
+        else:
+            error = ErrorCode.GROUP_AUTHORIZATION_FAILED
+            refused.append(DeletableGroupResult(group_id=group_id, error_code=error))
         yield None
-    ctx.reply(DeleteGroupsResponse(results=results))
+    ctx.reply(DeleteGroupsResponse(results=results + refused))
 
 
 def error_response(

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.apis.authorization import authorized_operations
+from odradek.broker.apis.authorization import authorize, authorized_operations
 from odradek.broker.apis.services import in_slices
-from odradek.controller.model.acls import ResourceType
+from odradek.controller.model.acls import AclOperation, ResourceType
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_groups import (
     DescribedGroup,
@@ -32,14 +32,17 @@ def handle(broker: Services, ctx: RequestContext, request: DescribeGroupsRequest
     tells_operations = (
         request.include_authorized_operations and ctx.header.api_version >= FIRST_AUTHORIZED_OPERATIONS_VERSION
     )
-    groups = []
+    groups, refused = [], []
     for group_id in request.groups:
+        yield None
+        if not authorize(broker, ctx, AclOperation.DESCRIBE, ResourceType.GROUP, group_id):
+            refused.append(DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED))
+            continue
         group = broker.group_coordinator.describe_group(group_id)
         if tells_operations and group.error_code == ErrorCode.NONE:
             group.authorized_operations = authorized_operations(broker, ctx, ResourceType.GROUP, group.group_id)
         groups.append(group)
-        yield None
-    ctx.reply(DescribeGroupsResponse(groups=groups))
+    ctx.reply(DescribeGroupsResponse(groups=refused + groups))
 
 
 def error_response(

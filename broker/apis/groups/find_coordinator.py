@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.authorization import authorize
 from odradek.broker.apis.leaders import reachable_node
 from odradek.broker.apis.services import in_slices
+from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.controller.model.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode, KafkaError
 from odradek.protocol.messages.find_coordinator import (
@@ -65,10 +67,13 @@ def handle(broker: Services, ctx: RequestContext, request: FindCoordinatorReques
 
 
 def _coordinator(broker: Services, ctx: RequestContext, key_type: int, key: str) -> tuple[ErrorCode, Node | None]:
-    if key_type == SHARE and ctx.header.api_version < FIRST_SHARE_VERSION:
-        return ErrorCode.INVALID_REQUEST, None
+    describe = AclOperation.DESCRIBE
+    if key_type == GROUP and not authorize(broker, ctx, describe, ResourceType.GROUP, key):
+        return ErrorCode.GROUP_AUTHORIZATION_FAILED, None
+    if key_type == TRANSACTION and not authorize(broker, ctx, describe, ResourceType.TRANSACTIONAL_ID, key):
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, None
     if key_type == SHARE:
-        return ErrorCode.COORDINATOR_NOT_AVAILABLE, None
+        return _no_share_coordinator(broker, ctx), None
     if key_type == GROUP:
         topic, partition = GROUP_METADATA_TOPIC, broker.group_coordinator.partition_for(key)
     elif key_type == TRANSACTION:
@@ -83,6 +88,14 @@ def _coordinator(broker: Services, ctx: RequestContext, key_type: int, key: str)
     state = states.get(partition)
     node = None if state is None else reachable_node(broker, ctx, state.leader)
     return (ErrorCode.COORDINATOR_NOT_AVAILABLE, None) if node is None else (ErrorCode.NONE, node)
+
+
+def _no_share_coordinator(broker: Services, ctx: RequestContext) -> ErrorCode:
+    if ctx.header.api_version < FIRST_SHARE_VERSION:
+        return ErrorCode.INVALID_REQUEST
+    if not authorize(broker, ctx, AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
+        return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    return ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
 def error_response(

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.authorization import require
 from odradek.broker.apis.groups.group_requests import group_context
+from odradek.controller.model.acls import AclOperation, ResourceType
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
@@ -19,4 +21,5 @@ if TYPE_CHECKING:
 
 
 def handle(broker: Services, ctx: RequestContext, request: JoinGroupRequest) -> None:
+    require(broker, ctx, AclOperation.READ, ResourceType.GROUP, request.group_id)
     broker.group_coordinator.join_group(group_context(ctx), request, ctx.reply)

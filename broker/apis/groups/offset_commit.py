@@ -4,7 +4,7 @@ v0 keeps offsets under /consumers in the metadata tree, later versions in ``__co
 member id, commit time. v2-4: a retention time. v6: leader epochs. v7: static members. v9: the new consumer protocol's
 errors.
 
-Partitions that do not exist are refused here; the coordinator gets the others.
+Partitions that do not exist, or that the client may not read, are refused here; the coordinator gets the others.
 
 Kafka: KafkaApis.handleOffsetCommitRequest.
 """
@@ -13,9 +13,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.apis.existing_partitions import add_refusals, split_by_existence
+from odradek.broker.apis.authorization import filter_by_authorized, require
+from odradek.broker.apis.existing_partitions import split_by_existence, with_refusals
 from odradek.broker.apis.groups.group_requests import group_context
 from odradek.broker.apis.services import in_slices
+from odradek.controller.model.acls import AclOperation, ResourceType
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -33,12 +35,13 @@ if TYPE_CHECKING:
 
 @in_slices
 def handle(broker: Services, ctx: RequestContext, request: OffsetCommitRequest) -> Steps:
-    existing, unknown = yield from split_by_existence(broker, request.topics, _unknown)
+    require(broker, ctx, AclOperation.READ, ResourceType.GROUP, request.group_id)
+    names = (topic.name for topic in request.topics)
+    authorized = yield from filter_by_authorized(broker, ctx, AclOperation.READ, ResourceType.TOPIC, names)
+    existing, refused = yield from split_by_existence(broker, request.topics, authorized, _refusal)
 
     def respond(response: OffsetCommitResponse) -> None:
-        response.topics += [
-            OffsetCommitResponseTopic(name=n, partitions=p) for n, p in add_refusals(response.topics, unknown)
-        ]
+        response.topics = with_refusals(refused, response.topics, _topic)
         ctx.reply(response)
 
     if not existing:
@@ -48,8 +51,12 @@ def handle(broker: Services, ctx: RequestContext, request: OffsetCommitRequest) 
     yield from broker.group_coordinator.commit_offsets(group_context(ctx), request, respond)
 
 
-def _unknown(index: int) -> OffsetCommitResponsePartition:
-    return OffsetCommitResponsePartition(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+def _topic(name: str, refused: list[OffsetCommitResponsePartition]) -> OffsetCommitResponseTopic:
+    return OffsetCommitResponseTopic(name=name, partitions=refused)
+
+
+def _refusal(index: int, error: ErrorCode) -> OffsetCommitResponsePartition:
+    return OffsetCommitResponsePartition(partition_index=index, error_code=error)
 
 
 def error_response(

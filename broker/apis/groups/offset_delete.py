@@ -1,4 +1,4 @@
-"""OffsetDelete (key 47), served: 0. Partitions that do not exist are refused here.
+"""OffsetDelete (key 47), served: 0. Partitions that do not exist, or that the client may not read, are refused here.
 
 Kafka: KafkaApis.handleOffsetDeleteRequest.
 """
@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.apis.existing_partitions import add_refusals, split_by_existence
+from odradek.broker.apis.authorization import filter_by_authorized, require
+from odradek.broker.apis.existing_partitions import split_by_existence, with_refusals
 from odradek.broker.apis.groups.group_requests import group_context
 from odradek.broker.apis.services import in_slices
+from odradek.controller.model.acls import AclOperation, ResourceType
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -27,18 +29,23 @@ if TYPE_CHECKING:
 
 @in_slices
 def handle(broker: Services, ctx: RequestContext, request: OffsetDeleteRequest) -> Steps:
-    existing, unknown = yield from split_by_existence(broker, request.topics, _unknown)
+    require(broker, ctx, AclOperation.DELETE, ResourceType.GROUP, request.group_id)
+    names = (topic.name for topic in request.topics)
+    authorized = yield from filter_by_authorized(broker, ctx, AclOperation.READ, ResourceType.TOPIC, names)
+    existing, refused = yield from split_by_existence(broker, request.topics, authorized, _refusal)
 
     def respond(response: OffsetDeleteResponse) -> None:
         if response.error_code == ErrorCode.NONE:  # a top-level error comes without partitions
-            response.topics += [
-                OffsetDeleteResponseTopic(name=n, partitions=p) for n, p in add_refusals(response.topics, unknown)
-            ]
+            response.topics = with_refusals(refused, response.topics, _topic)
         ctx.reply(response)
 
     request.topics = [OffsetDeleteRequestTopic(name=name, partitions=found) for name, found in existing]
     broker.group_coordinator.delete_offsets(group_context(ctx), request, respond)
 
 
-def _unknown(index: int) -> OffsetDeleteResponsePartition:
-    return OffsetDeleteResponsePartition(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+def _topic(name: str, refused: list[OffsetDeleteResponsePartition]) -> OffsetDeleteResponseTopic:
+    return OffsetDeleteResponseTopic(name=name, partitions=refused)
+
+
+def _refusal(index: int, error: ErrorCode) -> OffsetDeleteResponsePartition:
+    return OffsetDeleteResponsePartition(partition_index=index, error_code=error)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.groups.described_offsets import FIRST_BATCHED_VERSION, fetch_of_groups, fetch_of_one_group
 from odradek.broker.apis.groups.group_requests import group_context
 from odradek.broker.apis.services import in_slices
 from odradek.coordinator.group.offset_api import INVALID_OFFSET
@@ -25,8 +26,15 @@ if TYPE_CHECKING:
 
 @in_slices
 def handle(broker: Services, ctx: RequestContext, request: OffsetFetchRequest) -> Steps:
-    if ctx.header.api_version > 0:
-        yield from broker.group_coordinator.fetch_offsets(group_context(ctx), request, ctx.reply)
+    version = ctx.header.api_version
+    is_restricted = broker.authorizer is not None
+    if version > 0:
+        if is_restricted and version >= FIRST_BATCHED_VERSION:
+            yield from fetch_of_groups(broker, ctx, request)
+        elif is_restricted:
+            yield from fetch_of_one_group(broker, ctx, request, ctx.reply)
+        else:
+            yield from broker.group_coordinator.fetch_offsets(group_context(ctx), request, ctx.reply)
         return
     unknown = {
         (topic.name, index)
@@ -38,9 +46,13 @@ def handle(broker: Services, ctx: RequestContext, request: OffsetFetchRequest) -
     def respond(response: OffsetFetchResponse) -> None:
         for topic in response.topics:
             for part in topic.partitions:
-                if (topic.name, part.partition_index) in unknown:
+                is_refused = part.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                if (topic.name, part.partition_index) in unknown and not is_refused:
                     part.committed_offset = INVALID_OFFSET
                     part.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         ctx.reply(response)
 
-    yield from broker.group_coordinator.fetch_offsets(group_context(ctx), request, respond)
+    if is_restricted:
+        yield from fetch_of_one_group(broker, ctx, request, respond)
+    else:
+        yield from broker.group_coordinator.fetch_offsets(group_context(ctx), request, respond)

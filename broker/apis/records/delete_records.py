@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.authorization import filter_by_authorized
 from odradek.broker.apis.services import in_slices
 from odradek.broker.fetch.results import LogDeleteRecordsResult
+from odradek.controller.model.acls import AclOperation, ResourceType
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,
@@ -28,12 +30,16 @@ if TYPE_CHECKING:
 
 @in_slices
 def handle(broker: Services, ctx: RequestContext, request: DeleteRecordsRequest) -> Steps:
+    names = (topic.name for topic in request.topics)
+    authorized = yield from filter_by_authorized(broker, ctx, AclOperation.DELETE, ResourceType.TOPIC, names)
     offsets: dict[TopicPartition, int] = {}
     results: dict[TopicPartition, LogDeleteRecordsResult] = {}
     for topic in request.topics:
         for part in topic.partitions:
             topic_partition = TopicPartition(topic.name, part.partition_index)
-            if broker.metadata_cache.contains_partition(*topic_partition):
+            if topic.name not in authorized:
+                results[topic_partition] = LogDeleteRecordsResult(error=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            elif broker.metadata_cache.contains_partition(*topic_partition):
                 offsets[topic_partition] = part.offset
             else:
                 results[topic_partition] = LogDeleteRecordsResult(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

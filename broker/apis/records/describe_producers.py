@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.authorization import require
 from odradek.broker.apis.services import in_slices
+from odradek.controller.model.acls import AclOperation, ResourceType
 from odradek.controller.model.topic_names import validate_topic_name
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_producers import (
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 def handle(broker: Services, ctx: RequestContext, request: DescribeProducersRequest) -> Steps:
     topics = []
     for topic in request.topics:
-        error = _topic_error(broker, topic.name)
+        error = _topic_error(broker, ctx, topic.name)
         partitions = []
         for index in topic.partition_indexes:
             if error is None:
@@ -43,9 +45,10 @@ def handle(broker: Services, ctx: RequestContext, request: DescribeProducersRequ
     ctx.reply(DescribeProducersResponse(topics=topics))
 
 
-def _topic_error(broker: Services, topic: str) -> KafkaError | None:
+def _topic_error(broker: Services, ctx: RequestContext, topic: str) -> KafkaError | None:
     try:
         validate_topic_name(topic)
+        require(broker, ctx, AclOperation.READ, ResourceType.TOPIC, topic)
     except KafkaError as error:
         return error
     known = broker.metadata_cache.contains(topic)

@@ -12,10 +12,11 @@ Kafka: KafkaApis.handleFetchRequest.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Container, Generator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.authorization import EVERYTHING, authorize, filter_by_authorized
 from odradek.broker.apis.leaders import name_leader
 from odradek.broker.apis.records.isolation import READ_COMMITTED, require_isolation_level
 from odradek.broker.apis.services import SMALL_REQUEST_PARTITIONS, now_or_in_slices
@@ -25,6 +26,7 @@ from odradek.broker.fetch.lazy_down_conversion import LazyDownConversionRecords,
 from odradek.broker.fetch.replica_selector import ClientMetadata
 from odradek.broker.fetch.results import FetchParams, LogReadResult
 from odradek.broker.quotas.request_throttle import throttle_fetch
+from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.protocol.codec.codec import encode_parts_in_steps, size_of
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import (
@@ -92,18 +94,21 @@ def _fetch(
 ) -> Steps:
     version = ctx.header.api_version
     replica_id = asked_by.replica_id
+    may_read: Container[str] | None = EVERYTHING
+    if broker.authorizer is not None:
+        may_read = yield from _authorized_topics(broker, ctx, context, asked_by)
     erroneous: dict[int, PartitionData] = {}
     interesting: list[PartitionFetch] = []
     for index, fetch in enumerate(context.partitions):
-        if fetch.topic is None:
-            erroneous[index] = _error(fetch, ErrorCode.UNKNOWN_TOPIC_ID)
-        elif not broker.metadata_cache.contains_partition(fetch.topic, fetch.partition):
-            erroneous[index] = _error(fetch, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        error = _refusal(broker, fetch, may_read)
+        if error != ErrorCode.NONE:
+            erroneous[index] = _error(fetch, error)
         else:
             interesting.append(fetch)
         yield None
-
-    if not (interesting or context.has_resting):
+    if erroneous and not asked_by.is_follower:  # Apache Kafka's order of errors in an answer to a consumer
+        erroneous = dict(sorted(erroneous.items(), key=lambda found: found[1].error_code != ErrorCode.UNKNOWN_TOPIC_ID))
+    if not (interesting or (context.has_resting and may_read is not None)):
         yield from _respond(broker, ctx, context, (), erroneous, is_follower=asked_by.is_follower)
         return
     max_bytes = min(request.max_bytes, broker.config.fetch_max_bytes)
@@ -128,7 +133,10 @@ def _fetch(
 
     def answer(results: Sequence[LogReadResult]) -> Steps:
         is_sent = yield from _respond(broker, ctx, context, results, erroneous, is_follower=asked_by.is_follower)
-        if is_sent and version >= FIRST_ZSTD_VERSION:  # in older versions the topic's config can be an error
+        # In older versions the topic's config can be an error. With an authorizer each fetch of a consumer asks for
+        # all topics, so no partition may rest: rights may be taken away meanwhile.
+        may_rest = version >= FIRST_ZSTD_VERSION and (broker.authorizer is None or asked_by.is_follower)
+        if is_sent and may_rest:
             yield from reads.let_rest(params, results)
 
     def respond(results: Sequence[LogReadResult]) -> None:
@@ -141,6 +149,29 @@ def _fetch(
     for first in range(0, len(interesting) - SMALL_REQUEST_PARTITIONS, SMALL_REQUEST_PARTITIONS):
         yield Wait(partial(reads.cold_reads.warm, interesting[first : first + SMALL_REQUEST_PARTITIONS]))
     reads.cold_reads.warm(interesting[-SMALL_REQUEST_PARTITIONS:], read)
+
+
+def _refusal(broker: Services, fetch: PartitionFetch, may_read: Container[str] | None) -> ErrorCode:
+    """Why a partition is not read, NONE if it is."""
+    if may_read is None:
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    if fetch.topic is None:
+        return ErrorCode.UNKNOWN_TOPIC_ID
+    if may_read is not EVERYTHING and fetch.topic not in may_read:
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    is_known = broker.metadata_cache.contains_partition(fetch.topic, fetch.partition)
+    return ErrorCode.NONE if is_known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _authorized_topics(
+    broker: Services, ctx: RequestContext, context: FetchContext, asked_by: AskedBy
+) -> Generator[None, None, Container[str] | None]:
+    """The topics of the fetch that the client may read. None: it calls itself a follower and is no broker."""
+    if asked_by.is_follower:
+        may_replicate = authorize(broker, ctx, AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME)
+        return EVERYTHING if may_replicate else None
+    topics = (fetch.topic for fetch in context.partitions if fetch.topic is not None)
+    return (yield from filter_by_authorized(broker, ctx, AclOperation.READ, ResourceType.TOPIC, topics))
 
 
 def _isolation(replica_id: int, isolation_level: int) -> FetchIsolation:

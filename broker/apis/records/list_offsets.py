@@ -9,20 +9,23 @@ Kafka: KafkaApis.handleListOffsetRequest.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from odradek.broker.apis.authorization import filter_by_authorized
 from odradek.broker.apis.records.isolation import require_isolation_level
 from odradek.broker.apis.services import SMALL_REQUEST_PARTITIONS, in_slices
 from odradek.broker.fetch.offset_lookups import fetch_offset_for_timestamp, legacy_offsets_before
+from odradek.controller.model.acls import AclOperation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
+    ListOffsetsTopic,
     ListOffsetsTopicResponse,
 )
 from odradek.protocol.topic_partition import TopicPartition
@@ -50,13 +53,16 @@ FIRST_VERSION_OF_TIMESTAMP: Final[Mapping[int, int]] = {
 def handle(broker: Services, ctx: RequestContext, request: ListOffsetsRequest) -> Steps:
     version = ctx.header.api_version
     require_isolation_level(request.isolation_level)
-    by_time = _by_time(request) if version > 0 else iter(())
+    names = (topic.name for topic in request.topics)
+    authorized = yield from filter_by_authorized(broker, ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    allowed = [topic for topic in request.topics if topic.name in authorized]
+    by_time = _by_time(allowed) if version > 0 else iter(())
     while some := list(islice(by_time, SMALL_REQUEST_PARTITIONS)):
         yield Wait(partial(broker.replica_manager.reads.cold_reads.warm_lookups, some))
     answer = _offsets_v0 if version == 0 else _offset
     duplicates = _duplicates(request) if version > 0 else frozenset()
     topics = []
-    for topic in request.topics:
+    for topic in allowed:
         found = []
         for part in topic.partitions:
             topic_partition = TopicPartition(topic.name, part.partition_index)
@@ -66,12 +72,16 @@ def handle(broker: Services, ctx: RequestContext, request: ListOffsetsRequest) -
                 found.append(answer(broker, request, topic_partition, part, version))
             yield None
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=found))
+    for topic in request.topics:
+        if topic.name not in authorized:
+            refused = yield from _unauthorized(topic, version)
+            topics.append(refused)
     ctx.reply(ListOffsetsResponse(topics=topics))
 
 
-def _by_time(request: ListOffsetsRequest) -> Iterator[tuple[TopicPartition, int]]:
+def _by_time(topics: Iterable[ListOffsetsTopic]) -> Iterator[tuple[TopicPartition, int]]:
     """The partitions and timestamps whose lookup reads a log."""
-    for topic in request.topics:
+    for topic in topics:
         for part in topic.partitions:
             if part.timestamp >= 0 or part.timestamp == SpecialTimestamp.MAX:
                 yield TopicPartition(topic.name, part.partition_index), part.timestamp
@@ -144,6 +154,20 @@ def _offsets_v0(
     except KafkaError as error:
         return ListOffsetsPartitionResponse(partition_index=part.partition_index, error_code=error.code)
     return ListOffsetsPartitionResponse(partition_index=part.partition_index, old_style_offsets=offsets)
+
+
+def _unauthorized(topic: ListOffsetsTopic, version: int) -> Generator[None, None, ListOffsetsTopicResponse]:
+    answer = ListOffsetsTopicResponse(name=topic.name)
+    for part in topic.partitions:
+        if version == 0:
+            refused = ListOffsetsPartitionResponse(
+                partition_index=part.partition_index, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            )
+        else:
+            refused = _error(part, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        answer.partitions.append(refused)
+        yield
+    return answer
 
 
 def _error(part: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartitionResponse:

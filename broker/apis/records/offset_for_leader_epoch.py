@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.authorization import EVERYTHING, authorize, filter_by_authorized
 from odradek.broker.apis.services import in_slices
+from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -21,6 +23,8 @@ from odradek.protocol.messages.offset_for_leader_epoch import (
 from odradek.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
+    from collections.abc import Container, Generator
+
     from odradek.broker.apis.services import Services
     from odradek.broker.network.request import RequestContext
     from odradek.protocol.messages.offset_for_leader_epoch import OffsetForLeaderPartition
@@ -29,14 +33,31 @@ if TYPE_CHECKING:
 
 @in_slices
 def handle(broker: Services, ctx: RequestContext, request: OffsetForLeaderEpochRequest) -> Steps:
-    topics = []
+    authorized = yield from _authorized_topics(broker, ctx, request)
+    topics: list[OffsetForLeaderTopicResult] = []
+    refused: list[OffsetForLeaderTopicResult] = []
     for topic in request.topics:
+        is_authorized = topic.topic in authorized
         found = []
         for part in topic.partitions:
-            found.append(_end_offset(broker, TopicPartition(topic.topic, part.partition), part))
+            if is_authorized:
+                found.append(_end_offset(broker, TopicPartition(topic.topic, part.partition), part))
+            else:
+                error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                found.append(EpochEndOffset(partition=part.partition, error_code=error))
             yield None
-        topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=found))
-    ctx.reply(OffsetForLeaderEpochResponse(topics=topics))
+        (topics if is_authorized else refused).append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=found))
+    ctx.reply(OffsetForLeaderEpochResponse(topics=topics + refused))
+
+
+def _authorized_topics(
+    broker: Services, ctx: RequestContext, request: OffsetForLeaderEpochRequest
+) -> Generator[None, None, Container[str]]:
+    """All for a broker; for a consumer, which looks for truncation (KIP-320), those that it may describe."""
+    if authorize(broker, ctx, AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME, log_if_denied=False):
+        return EVERYTHING
+    names = (topic.topic for topic in request.topics)
+    return (yield from filter_by_authorized(broker, ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names))
 
 
 def _end_offset(broker: Services, topic_partition: TopicPartition, part: OffsetForLeaderPartition) -> EpochEndOffset:

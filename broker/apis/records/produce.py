@@ -14,9 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.authorization import filter_by_authorized, require
 from odradek.broker.apis.leaders import name_leader
 from odradek.broker.apis.services import SMALL_REQUEST_PARTITIONS, now_or_in_slices
 from odradek.broker.quotas.request_throttle import throttle_produce
+from odradek.controller.model.acls import AclOperation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -78,10 +80,10 @@ def _produce(broker: Services, ctx: RequestContext, request: ProduceRequest) -> 
             else:
                 records[topic_partition] = batch
             yield None
-    if transactional and request.transactional_id is None:
-        # The batches decide, not the field of the request: else a request could hide the id of its transaction, and
-        # its records would evade the authorisation.
-        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if transactional:
+        _require_transactional_id(broker, ctx, request)
+    if broker.authorizer is not None:
+        yield from _refuse_unauthorized(broker, ctx, request, records, refused)
 
     def respond(results: Mapping[TopicPartition, LogAppendResult]) -> None:
         if request.acks == 0:
@@ -111,6 +113,32 @@ def _produce(broker: Services, ctx: RequestContext, request: ProduceRequest) -> 
         )
     else:
         yield from append({}, {})
+
+
+def _require_transactional_id(broker: Services, ctx: RequestContext, request: ProduceRequest) -> None:
+    """The batches decide whether this is asked, not the field of the request: else a request could hide the id of its
+    transaction, and its records would evade the authorization.
+    """
+    if request.transactional_id is None:
+        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    require(broker, ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
+
+
+def _refuse_unauthorized(
+    broker: Services,
+    ctx: RequestContext,
+    request: ProduceRequest,
+    records: dict[TopicPartition, memoryview],
+    refused: dict[TopicPartition, ErrorCode],
+) -> Steps:
+    """Moves the partitions of topics that the client may not write to `refused`, whether they exist or not."""
+    names = (topic.name for topic in request.topic_data)
+    authorized = yield from filter_by_authorized(broker, ctx, AclOperation.WRITE, ResourceType.TOPIC, names)
+    for topic_partition in [*records, *refused]:
+        if topic_partition.topic not in authorized:
+            records.pop(topic_partition, None)
+            refused[topic_partition] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        yield None
 
 
 def _append(

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.apis.authorization import authorize_cluster
+from odradek.broker.apis.authorization import require
 from odradek.controller.admin.scram_credential_changes import Deletion, Upsertion, alter_scram_credentials
-from odradek.controller.model.acls import AclOperation
+from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def handle(broker: Services, ctx: RequestContext, request: AlterUserScramCredentialsRequest) -> None:
     if not broker.controller.is_active:
         raise KafkaError(ErrorCode.NOT_CONTROLLER)
-    authorize_cluster(broker, ctx, AclOperation.ALTER)
+    require(broker, ctx, AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)
     broker.spawn(ctx, request, _alter(broker, ctx, request))
 
 

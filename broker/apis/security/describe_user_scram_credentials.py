@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.authorization import require
 from odradek.controller.admin.scram_credentials import UserCredentials, describe_scram_credentials
+from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_user_scram_credentials import (
     CredentialInfo,
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 
 def handle(broker: Services, ctx: RequestContext, request: DescribeUserScramCredentialsRequest) -> None:
+    require(broker, ctx, AclOperation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME)
     broker.spawn(ctx, request, _describe(broker, ctx, request))
 
 

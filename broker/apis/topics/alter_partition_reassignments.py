@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.authorization import authorize_cluster
 from odradek.controller.loop_turns import in_turns
+from odradek.controller.model.acls import AclOperation
 from odradek.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 
 def handle(broker: Services, ctx: RequestContext, request: AlterPartitionReassignmentsRequest) -> None:
+    authorize_cluster(broker, ctx, AclOperation.ALTER)
     broker.spawn(ctx, request, _alter(broker, ctx, request))
 
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.authorization import require
 from odradek.broker.apis.services import in_slices
+from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
     AlterReplicaLogDirsRequest,
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 @in_slices
 def handle(broker: Services, ctx: RequestContext, request: AlterReplicaLogDirsRequest) -> Steps:
+    require(broker, ctx, AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)
     paths: dict[TopicPartition, str] = {}
     for topic_partition, path in _paths(request):
         paths[topic_partition] = path

@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.authorization import filter_by_authorized
 from odradek.broker.quotas.request_throttle import throttle_mutation
+from odradek.controller.loop_turns import result_in_turns
+from odradek.controller.model.acls import AclOperation, ResourceType
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -32,10 +35,17 @@ def handle(broker: Services, ctx: RequestContext, request: CreatePartitionsReque
 
 async def _create(broker: Services, ctx: RequestContext, request: CreatePartitionsRequest) -> None:
     quota = broker.quotas.controller_mutation.new_quota_for(ctx, strict_since_version=FIRST_STRICT_QUOTA_VERSION)
+    counts = Counter(topic.name for topic in request.topics)
+    names = [name for name, count in counts.items() if count == 1]
+    asking = filter_by_authorized(broker, ctx, AclOperation.ALTER, ResourceType.TOPIC, names)
+    authorized = await result_in_turns(asking)
     results: dict[str, CreatePartitionsTopicResult] = {}
-    for name, count in Counter(topic.name for topic in request.topics).items():
+    for name, count in counts.items():
         if count > 1:
             results[name] = _refused(name, ErrorCode.INVALID_REQUEST, "Duplicate topic in request.")
+        elif name not in authorized:
+            message = "The topic authorization is failed."
+            results[name] = _refused(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, message)
         elif broker.controller.is_topic_queued_for_deletion(name):
             results[name] = _refused(name, ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic is queued for deletion.")
     outcomes = await broker.admin.create_partitions(

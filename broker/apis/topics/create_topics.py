@@ -11,9 +11,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.authorization import EVERYTHING, authorize, filter_by_authorized
 from odradek.broker.quotas.request_throttle import throttle_mutation
 from odradek.controller.admin.config_admin import describe_topic_configs
-from odradek.controller.loop_turns import in_turns
+from odradek.controller.loop_turns import in_turns, result_in_turns
+from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
+from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_topics import (
     CreatableTopicConfigs,
@@ -23,6 +26,8 @@ from odradek.protocol.messages.create_topics import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from odradek.broker.apis.services import Services
     from odradek.broker.network.request import RequestContext
     from odradek.controller.admin.topic_admin import TopicResult
@@ -42,10 +47,14 @@ def handle(broker: Services, ctx: RequestContext, request: CreateTopicsRequest) 
 async def _create(broker: Services, ctx: RequestContext, request: CreateTopicsRequest) -> None:
     quota = broker.quotas.controller_mutation.new_quota_for(ctx, strict_since_version=FIRST_STRICT_QUOTA_VERSION)
     named = Counter(topic.name for topic in request.topics)
+    names = [name for name in named if name != CLUSTER_METADATA_TOPIC]
+    creatable, describable = await _rights(broker, ctx, names)
     refused = {}
     async for name, count in in_turns(named.items()):
-        refusal = _refusal(name, count)
+        refusal = _refusal(name, count, is_authorized=name in creatable)
         if refusal is not None:
+            if name != CLUSTER_METADATA_TOPIC and name not in describable:
+                refusal.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             refused[name] = refusal
     results = await broker.admin.create_topics(
         [topic for topic in request.topics if topic.name not in refused],
@@ -54,31 +63,51 @@ async def _create(broker: Services, ctx: RequestContext, request: CreateTopicsRe
         record_mutations=quota.record,
     )
     topics = [
-        refused[topic.name] if topic.name in refused else _result(broker, ctx, results[topic.name])
+        refused[topic.name]
+        if topic.name in refused
+        else _result(broker, ctx, results[topic.name], tells_configs=topic.name in describable)
         async for topic in in_turns(request.topics)
     ]
     ctx.reply(CreateTopicsResponse(topics=topics, throttle_time_ms=throttle_mutation(broker.quotas, ctx, quota)))
 
 
-def _refusal(name: str, count: int) -> CreatableTopicResult | None:
+async def _rights(broker: Services, ctx: RequestContext, names: list[str]) -> tuple[Container[str], Container[str]]:
+    """The topics that the client may create, and those whose configs and counts it may get."""
+    topic = ResourceType.TOPIC
+    creatable: Container[str] = EVERYTHING
+    if not authorize(broker, ctx, AclOperation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME, log_if_denied=False):
+        creatable = await result_in_turns(filter_by_authorized(broker, ctx, AclOperation.CREATE, topic, names))
+    describe = AclOperation.DESCRIBE_CONFIGS
+    asking = filter_by_authorized(broker, ctx, describe, topic, names, log_if_denied=False)
+    return creatable, await result_in_turns(asking)
+
+
+def _refusal(name: str, count: int, *, is_authorized: bool) -> CreatableTopicResult | None:
+    error = ErrorCode.INVALID_REQUEST
     if name == CLUSTER_METADATA_TOPIC:
         message = f"Creation of internal topic {CLUSTER_METADATA_TOPIC} is prohibited."
     elif count > 1:
         message = "Found multiple entries for this topic."
+    elif not is_authorized:
+        error, message = ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed."
     else:
         return None
-    return CreatableTopicResult(name=name, error_code=ErrorCode.INVALID_REQUEST, error_message=message, configs=[])
+    return CreatableTopicResult(name=name, error_code=error, error_message=message, configs=[])
 
 
-def _result(broker: Services, ctx: RequestContext, result: TopicResult) -> CreatableTopicResult:
+def _result(broker: Services, ctx: RequestContext, result: TopicResult, *, tells_configs: bool) -> CreatableTopicResult:
     if not result.is_success:
         return CreatableTopicResult(
             name=result.name,
-            topic_id=result.topic_id,  # a topic whose leaders were not elected in time has one
+            # A topic whose leaders were not elected in time has one.
+            topic_id=result.topic_id if tells_configs else ZERO_UUID,
             error_code=result.error_code,
             error_message=result.error_message,
             configs=[],
         )
+    if not tells_configs:
+        error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return CreatableTopicResult(name=result.name, error_message=None, topic_config_error_code=error, configs=[])
     answer = CreatableTopicResult(
         name=result.name,
         topic_id=result.topic_id,

@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.authorization import filter_by_authorized
 from odradek.broker.quotas.request_throttle import throttle_mutation
-from odradek.controller.loop_turns import in_turns
+from odradek.controller.loop_turns import in_turns, result_in_turns
+from odradek.controller.model.acls import AclOperation, ResourceType
 from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.delete_topics import (
@@ -46,17 +48,25 @@ async def _delete(broker: Services, ctx: RequestContext, request: DeleteTopicsRe
     quota = broker.quotas.controller_mutation.new_quota_for(ctx, strict_since_version=FIRST_STRICT_QUOTA_VERSION)
     cache = broker.metadata_cache
     results = []
-    to_delete: dict[str, DeletableTopicResult] = {}
     async for topic in in_turns(_topics(request)):
         by_id = topic.topic_id != ZERO_UUID
         if by_id and topic.name is not None:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Topic name and topic ID can not both be specified.")
         name = cache.topic_name(topic.topic_id) if by_id else topic.name
-        result = DeletableTopicResult(name=name, topic_id=topic.topic_id)
-        results.append(result)
+        results.append(DeletableTopicResult(name=name, topic_id=topic.topic_id))
+    names = [result.name for result in results if result.name is not None]
+    kind = ResourceType.TOPIC
+    describable = await result_in_turns(filter_by_authorized(broker, ctx, AclOperation.DESCRIBE, kind, names))
+    deletable = await result_in_turns(filter_by_authorized(broker, ctx, AclOperation.DELETE, kind, names))
+    to_delete: dict[str, DeletableTopicResult] = {}
+    async for result in in_turns(results):
+        name, by_id = result.name, result.topic_id != ZERO_UUID
         if by_id and name is None:
             result.error_code = ErrorCode.UNKNOWN_TOPIC_ID
-        elif name is None:
+        elif by_id and name not in describable:
+            # Ids are no secret, names are.
+            result.name, result.error_code = None, ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif name is None or name not in deletable:
             result.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         elif not cache.contains(name):
             result.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

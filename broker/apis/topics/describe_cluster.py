@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.apis.authorization import authorized_operations
+from odradek.broker.apis.authorization import cluster_operations
 from odradek.broker.apis.leaders import reachable_nodes
-from odradek.controller.model.acls import CLUSTER_NAME, ResourceType
 from odradek.controller.model.broker_info import NO_CONTROLLER
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_cluster import (
@@ -47,5 +46,5 @@ def handle(broker: Services, ctx: RequestContext, request: DescribeClusterReques
         ],
     )
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = authorized_operations(broker, ctx, ResourceType.CLUSTER, CLUSTER_NAME)
+        response.cluster_authorized_operations = cluster_operations(broker, ctx)
     ctx.reply(response)

@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.authorization import require
 from odradek.broker.apis.services import in_slices
+from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
@@ -36,6 +38,7 @@ UNKNOWN_LAG = -1
 
 @in_slices
 def handle(broker: Services, ctx: RequestContext, request: DescribeLogDirsRequest) -> Steps:
+    require(broker, ctx, AclOperation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME)
     wanted: set[TopicPartition] | None = None
     if request.topics is not None:
         wanted = set()

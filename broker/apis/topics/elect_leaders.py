@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.authorization import require
 from odradek.controller.events import ElectionType
 from odradek.controller.loop_turns import collected, in_turns
+from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.elect_leaders import (
     ElectLeadersRequest,
@@ -30,6 +32,7 @@ FIRST_ERROR_VERSION = 1
 
 
 def handle(broker: Services, ctx: RequestContext, request: ElectLeadersRequest) -> None:
+    require(broker, ctx, AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)
     broker.spawn(ctx, request, _elect(broker, ctx, request))
 
 

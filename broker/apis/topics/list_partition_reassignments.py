@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.authorization import authorize_cluster
 from odradek.controller.loop_turns import collected, in_turns
+from odradek.controller.model.acls import AclOperation
 from odradek.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 
 def handle(broker: Services, ctx: RequestContext, request: ListPartitionReassignmentsRequest) -> None:
+    authorize_cluster(broker, ctx, AclOperation.DESCRIBE)
     broker.spawn(ctx, request, _list(broker, ctx, request))
 
 

@@ -14,23 +14,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.apis.authorization import authorized_operations
+from odradek.broker.apis.authorization import (
+    EVERYTHING,
+    authorize,
+    authorized_operations,
+    cluster_operations,
+    filter_by_authorized,
+)
 from odradek.broker.apis.leaders import reachable_nodes
 from odradek.broker.apis.services import in_slices
-from odradek.controller.model.acls import CLUSTER_NAME, ResourceType
+from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.controller.model.broker_info import NO_CONTROLLER
 from odradek.controller.model.topic_names import INTERNAL_TOPICS, is_valid_topic_name
 from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.metadata import (
     MetadataRequest,
+    MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponseTopic,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Container, Generator, Iterable
 
     from odradek.broker.apis.services import Services
     from odradek.broker.network.request import RequestContext
@@ -44,21 +51,14 @@ def handle(broker: Services, ctx: RequestContext, request: MetadataRequest) -> S
     version = ctx.header.api_version
     all_topics = request.topics is None or (version == 0 and not request.topics)
     requested = () if request.topics is None else request.topics
-    if version < FIRST_TOPIC_ID_VERSION and not all_topics:
-        for topic in requested:
-            if topic.name is None:
-                raise KafkaError(ErrorCode.INVALID_REQUEST, f"Topic name can not be null for version {version}")
-            if topic.topic_id != ZERO_UUID:
-                raise KafkaError(
-                    ErrorCode.INVALID_REQUEST, f"Topic IDs are not supported in requests for version {version}"
-                )
-    if not all_topics and any(topic.name is None and topic.topic_id == ZERO_UUID for topic in requested):
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # a topic without a name and without an id
+    if not all_topics:
+        _check_topics(requested, version)
     cache = broker.metadata_cache
+    by_id = not all_topics and any(topic.topic_id != ZERO_UUID for topic in requested)
     answers: list[MetadataResponseTopic] = []
     if all_topics:
         names = list(cache.snapshot.partitions)
-    elif any(topic.topic_id != ZERO_UUID for topic in requested):
+    elif by_id:
         names = []
         for topic_id in {topic.topic_id: None for topic in requested if topic.topic_id != ZERO_UUID}:
             name = cache.topic_name(topic_id)
@@ -70,6 +70,13 @@ def handle(broker: Services, ctx: RequestContext, request: MetadataRequest) -> S
                 names.append(name)
     else:
         names = list({topic.name: None for topic in requested if topic.name is not None})
+    describe, kind = AclOperation.DESCRIBE, ResourceType.TOPIC
+    describable = yield from filter_by_authorized(broker, ctx, describe, kind, names, log_if_denied=not all_topics)
+    refused: list[MetadataResponseTopic] = []
+    if describable is not EVERYTHING:
+        if not all_topics:
+            refused = [_undescribed(broker, name, by_id=by_id) for name in names if name not in describable]
+        names = [name for name in names if name in describable]
     found = yield from _known(broker, ctx, names)
     answers += found
     if len(found) < len(names):
@@ -77,18 +84,58 @@ def handle(broker: Services, ctx: RequestContext, request: MetadataRequest) -> S
         missing = [name for name in names if name not in known]
         may_create = broker.config.auto_create_topics_enable and request.allow_auto_topic_creation and not all_topics
         if may_create:
+            creatable = yield from _creatable(broker, ctx, missing)
+            refused = [_unauthorized(name) for name in missing if name not in creatable] + refused
+            missing = [name for name in missing if name in creatable]
+        if may_create and missing:
 
             async def create() -> None:
                 quota = broker.quotas.controller_mutation.new_quota_for(ctx, strict_since_version=None)
                 answers.extend(await broker.topic_creator.create_automatically(missing, quota.record))
-                ctx.reply(_response(broker, ctx, request, answers))
+                ctx.reply(_response(broker, ctx, request, answers, refused))
 
             broker.spawn(ctx, request, create())
             return
         for name in missing:
             answers.append(_unknown(name))
             yield None
-    ctx.reply(_response(broker, ctx, request, answers))
+    ctx.reply(_response(broker, ctx, request, answers, refused))
+
+
+def _check_topics(requested: Iterable[MetadataRequestTopic], version: int) -> None:
+    """Raises: KafkaError if a topic has neither a name nor an id, or an id in a version without ids."""
+    requested = list(requested)
+    if version < FIRST_TOPIC_ID_VERSION:
+        for topic in requested:
+            if topic.name is None:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, f"Topic name can not be null for version {version}")
+            if topic.topic_id != ZERO_UUID:
+                raise KafkaError(
+                    ErrorCode.INVALID_REQUEST, f"Topic IDs are not supported in requests for version {version}"
+                )
+    if any(topic.name is None and topic.topic_id == ZERO_UUID for topic in requested):
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # a topic without a name and without an id
+
+
+def _undescribed(broker: Services, name: str, *, by_id: bool) -> MetadataResponseTopic:
+    """The answer for a topic that the client may not describe, whether it exists or not. Only names are secret."""
+    error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    if by_id:
+        return MetadataResponseTopic(error_code=error, name=None, topic_id=broker.metadata_cache.topic_id(name))
+    return MetadataResponseTopic(error_code=error, name=name)
+
+
+def _creatable(broker: Services, ctx: RequestContext, missing: list[str]) -> Generator[None, None, Container[str]]:
+    """The missing topics that the client may create."""
+    create = AclOperation.CREATE
+    if authorize(broker, ctx, create, ResourceType.CLUSTER, CLUSTER_NAME, log_if_denied=False):
+        return EVERYTHING
+    return (yield from filter_by_authorized(broker, ctx, create, ResourceType.TOPIC, missing))
+
+
+def _unauthorized(name: str) -> MetadataResponseTopic:
+    error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return MetadataResponseTopic(error_code=error, name=name, is_internal=name in INTERNAL_TOPICS)
 
 
 def _known(
@@ -117,7 +164,11 @@ def _unknown(name: str) -> MetadataResponseTopic:
 
 
 def _response(
-    broker: Services, ctx: RequestContext, request: MetadataRequest, topics: list[MetadataResponseTopic]
+    broker: Services,
+    ctx: RequestContext,
+    request: MetadataRequest,
+    topics: list[MetadataResponseTopic],
+    refused: list[MetadataResponseTopic],
 ) -> MetadataResponse:
     version = ctx.header.api_version
     if version >= 8 and request.include_topic_authorized_operations:
@@ -135,10 +186,10 @@ def _response(
         controller_id=NO_CONTROLLER
         if broker.metadata_cache.snapshot.controller_id is None
         else broker.metadata_cache.snapshot.controller_id,
-        topics=topics,
+        topics=topics + refused,
     )
     if 8 <= version <= 10 and request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = authorized_operations(broker, ctx, ResourceType.CLUSTER, CLUSTER_NAME)
+        response.cluster_authorized_operations = cluster_operations(broker, ctx)
     return response
 
 

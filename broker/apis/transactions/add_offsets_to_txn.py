@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.authorization import require
 from odradek.broker.apis.transactions.fenced_producer import error_for_version
+from odradek.controller.model.acls import AclOperation, ResourceType
 from odradek.controller.model.topic_names import GROUP_METADATA_TOPIC
 from odradek.coordinator.transaction.coordinator import ProducerIdAndEpoch
 from odradek.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
@@ -25,6 +27,9 @@ FIRST_FENCED_VERSION = 2
 
 
 def handle(broker: Services, ctx: RequestContext, request: AddOffsetsToTxnRequest) -> None:
+    require(broker, ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
+    require(broker, ctx, AclOperation.READ, ResourceType.GROUP, request.group_id)
+
     def added(error: ErrorCode) -> None:
         code = error_for_version(error, ctx.header.api_version, FIRST_FENCED_VERSION)
         ctx.reply(AddOffsetsToTxnResponse(error_code=code))

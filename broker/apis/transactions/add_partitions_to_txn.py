@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.authorization import EVERYTHING, authorize_cluster, filter_by_authorized, require
 from odradek.broker.apis.services import in_slices
 from odradek.broker.apis.transactions.fenced_producer import error_for_version
+from odradek.controller.model.acls import AclOperation, ResourceType
 from odradek.controller.model.topic_names import is_internal
 from odradek.coordinator.transaction.coordinator import ProducerIdAndEpoch
 from odradek.protocol.errors import ErrorCode
@@ -27,7 +29,7 @@ from odradek.protocol.messages.add_partitions_to_txn import (
 from odradek.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Container, Mapping
 
     from odradek.broker.apis.services import Services
     from odradek.broker.network.request import RequestContext
@@ -39,7 +41,17 @@ FIRST_FENCED_VERSION = 2
 
 @in_slices
 def handle(broker: Services, ctx: RequestContext, request: AddPartitionsToTxnRequest) -> Steps:
-    return apply(broker, request, ctx.header.api_version, ctx.reply)
+    version = ctx.header.api_version
+    if version >= FIRST_BATCHED_VERSION:
+        authorize_cluster(broker, ctx, AclOperation.CLUSTER_ACTION)
+        yield from apply(broker, request, version, ctx.reply)
+        return
+    transactional_id = request.v3_and_below_transactional_id
+    require(broker, ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+    topics = [topic for topic in request.v3_and_below_topics if not is_internal(topic.name)]
+    names = (topic.name for topic in topics for _ in topic.partitions)
+    authorized = yield from filter_by_authorized(broker, ctx, AclOperation.WRITE, ResourceType.TOPIC, names)
+    yield from apply(broker, request, version, ctx.reply, authorized)
 
 
 def apply(
@@ -47,8 +59,12 @@ def apply(
     request: AddPartitionsToTxnRequest,
     version: int,
     respond: Callable[[AddPartitionsToTxnResponse], None],
+    authorized: Container[str] = EVERYTHING,
 ) -> Steps:
-    """Add or verify, a partition a step; `respond` is called when all transactions of the request are answered."""
+    """Add or verify, a partition a step; `respond` is called when all transactions of the request are answered.
+
+    `authorized`: the topics that the client may write.
+    """
     transactions = request.transactions if version >= FIRST_BATCHED_VERSION else [_only_transaction(request)]
     results: list[AddPartitionsToTxnResult] = []
 
@@ -60,13 +76,14 @@ def apply(
     if not transactions:
         respond(_response(results, version))
     for transaction in transactions:
-        yield from _apply_one(broker, transaction, version, finish)
+        yield from _apply_one(broker, transaction, version, authorized, finish)
 
 
 def _apply_one(
     broker: Services,
     transaction: AddPartitionsToTxnTransaction,
     version: int,
+    authorized: Container[str],
     finish: Callable[[AddPartitionsToTxnResult], None],
 ) -> Steps:
     partitions: dict[TopicPartition, None] = {}
@@ -75,7 +92,7 @@ def _apply_one(
         for index in topic.partitions:
             topic_partition = TopicPartition(topic.name, index)
             partitions[topic_partition] = None
-            error = _refusal(broker, topic_partition, version)
+            error = _refusal(broker, topic_partition, version, authorized)
             if error != ErrorCode.NONE:
                 refused[topic_partition] = error
             yield None
@@ -97,9 +114,10 @@ def _apply_one(
     coordinator.add_partitions(transaction.transactional_id, producer, list(partitions), added)
 
 
-def _refusal(broker: Services, topic_partition: TopicPartition, version: int) -> ErrorCode:
+def _refusal(broker: Services, topic_partition: TopicPartition, version: int, authorized: Container[str]) -> ErrorCode:
     """Why a partition cannot be added. Offsets are added by AddOffsetsToTxn: clients may not name internal topics."""
-    if version < FIRST_BATCHED_VERSION and is_internal(topic_partition.topic):
+    is_hidden = version < FIRST_BATCHED_VERSION and is_internal(topic_partition.topic)
+    if is_hidden or topic_partition.topic not in authorized:
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     known = broker.metadata_cache.contains_partition(*topic_partition)
     return ErrorCode.NONE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -7,13 +7,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.authorization import authorize
 from odradek.broker.apis.services import in_slices
+from odradek.controller.model.acls import AclOperation, ResourceType
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
+    TransactionState,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from odradek.broker.apis.services import Services
     from odradek.broker.network.request import RequestContext
     from odradek.timer.sliced_work import Steps
@@ -23,6 +29,23 @@ if TYPE_CHECKING:
 def handle(broker: Services, ctx: RequestContext, request: DescribeTransactionsRequest) -> Steps:
     states = []
     for transactional_id in request.transactional_ids:
-        states.append(broker.transaction_coordinator.describe(transactional_id))
-        yield None
+        state = yield from _describe(broker, ctx, transactional_id)
+        states.append(state)
     ctx.reply(DescribeTransactionsResponse(transaction_states=states))
+
+
+def _describe(broker: Services, ctx: RequestContext, transactional_id: str) -> Generator[None, None, TransactionState]:
+    """The state with the topics that the client may describe."""
+    yield
+    describe = AclOperation.DESCRIBE
+    if not authorize(broker, ctx, describe, ResourceType.TRANSACTIONAL_ID, transactional_id):
+        error = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        return TransactionState(error_code=error, transactional_id=transactional_id)
+    state = broker.transaction_coordinator.describe(transactional_id)
+    if broker.authorizer is not None:
+        topics, state.topics = state.topics, []
+        for topic in topics:
+            if authorize(broker, ctx, describe, ResourceType.TOPIC, topic.topic):
+                state.topics.append(topic)
+            yield
+    return state

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.authorization import require
 from odradek.broker.apis.transactions.fenced_producer import error_for_version
+from odradek.controller.model.acls import AclOperation, ResourceType
 from odradek.coordinator.transaction.coordinator import ProducerIdAndEpoch
 from odradek.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 
@@ -23,6 +25,8 @@ FIRST_FENCED_VERSION = 2
 
 
 def handle(broker: Services, ctx: RequestContext, request: EndTxnRequest) -> None:
+    require(broker, ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
+
     def ended(error: ErrorCode) -> None:
         code = error_for_version(error, ctx.header.api_version, FIRST_FENCED_VERSION)
         ctx.reply(EndTxnResponse(error_code=code))

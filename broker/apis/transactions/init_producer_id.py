@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.authorization import authorize, authorize_by_resource_type, require
 from odradek.broker.apis.transactions.fenced_producer import error_for_version
+from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.coordinator.transaction.coordinator import NO_PRODUCER, ProducerIdAndEpoch
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -25,6 +27,10 @@ FIRST_FENCED_VERSION = 4
 
 
 def handle(broker: Services, ctx: RequestContext, request: InitProducerIdRequest) -> None:
+    if request.transactional_id is not None:
+        require(broker, ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
+    elif not _may_be_idempotent(broker, ctx):
+        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     presented = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
@@ -44,3 +50,11 @@ def handle(broker: Services, ctx: RequestContext, request: InitProducerIdRequest
         None if presented == NO_PRODUCER else presented,
         respond,
     )
+
+
+def _may_be_idempotent(broker: Services, ctx: RequestContext) -> bool:
+    """Whoever may write some topic may do it with a producer id (KIP-679)."""
+    write, cluster = AclOperation.IDEMPOTENT_WRITE, ResourceType.CLUSTER
+    if authorize(broker, ctx, write, cluster, CLUSTER_NAME, log_if_denied=False):
+        return True
+    return authorize_by_resource_type(broker, ctx, AclOperation.WRITE, ResourceType.TOPIC)

@@ -9,11 +9,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.authorization import authorize
+from odradek.broker.apis.services import in_slices
+from odradek.controller.model.acls import AclOperation, ResourceType
+
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
     from odradek.broker.network.request import RequestContext
     from odradek.protocol.messages.list_transactions import ListTransactionsRequest
+    from odradek.timer.sliced_work import Steps
 
 
-def handle(broker: Services, ctx: RequestContext, request: ListTransactionsRequest) -> None:
-    ctx.reply(broker.transaction_coordinator.list(request))
+@in_slices
+def handle(broker: Services, ctx: RequestContext, request: ListTransactionsRequest) -> Steps:
+    response = broker.transaction_coordinator.list(request)
+    if broker.authorizer is not None:
+        states, response.transaction_states = response.transaction_states, []
+        for state in states:
+            if authorize(broker, ctx, AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, state.transactional_id):
+                response.transaction_states.append(state)
+            yield None
+    ctx.reply(response)

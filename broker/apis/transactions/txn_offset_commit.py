@@ -3,7 +3,7 @@
 The offsets become the group's when the producer's transaction commits. v2: leader epochs, and the client knows
 COORDINATOR_LOAD_IN_PROGRESS. v3: the member and generation that commit (KIP-447). v4: TRANSACTION_ABORTABLE.
 
-Partitions that do not exist are refused here; the coordinator gets the others.
+Partitions that do not exist, or that the client may not read, are refused here; the coordinator gets the others.
 
 Kafka: KafkaApis.handleTxnOffsetCommitRequest.
 """
@@ -12,9 +12,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.apis.existing_partitions import split_by_existence
+from odradek.broker.apis.authorization import filter_by_authorized, require
+from odradek.broker.apis.existing_partitions import split_by_existence, with_refusals
 from odradek.broker.apis.groups.group_requests import group_context
 from odradek.broker.apis.services import in_slices
+from odradek.controller.model.acls import AclOperation, ResourceType
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -25,8 +27,6 @@ from odradek.protocol.messages.txn_offset_commit import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from odradek.broker.apis.services import Services
     from odradek.broker.network.request import RequestContext
     from odradek.timer.sliced_work import Steps
@@ -36,12 +36,17 @@ FIRST_LOADING_VERSION = 2
 
 @in_slices
 def handle(broker: Services, ctx: RequestContext, request: TxnOffsetCommitRequest) -> Steps:
-    existing, unknown = yield from split_by_existence(broker, request.topics, _unknown)
+    require(broker, ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
+    require(broker, ctx, AclOperation.READ, ResourceType.GROUP, request.group_id)
+    names = (topic.name for topic in request.topics)
+    authorized = yield from filter_by_authorized(broker, ctx, AclOperation.READ, ResourceType.TOPIC, names)
+    existing, refused = yield from split_by_existence(broker, request.topics, authorized, _refusal)
 
     def respond(response: TxnOffsetCommitResponse) -> None:
         if ctx.header.api_version < FIRST_LOADING_VERSION:
             _hide_loading(response)
-        ctx.reply(_with_unknown(response, unknown))
+        response.topics = with_refusals(refused, response.topics, _topic)
+        ctx.reply(response)
 
     if not existing:
         respond(TxnOffsetCommitResponse())
@@ -50,8 +55,8 @@ def handle(broker: Services, ctx: RequestContext, request: TxnOffsetCommitReques
     yield from broker.group_coordinator.commit_transactional_offsets(group_context(ctx), request, respond)
 
 
-def _unknown(index: int) -> TxnOffsetCommitResponsePartition:
-    return TxnOffsetCommitResponsePartition(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+def _refusal(index: int, error: ErrorCode) -> TxnOffsetCommitResponsePartition:
+    return TxnOffsetCommitResponsePartition(partition_index=index, error_code=error)
 
 
 def _hide_loading(response: TxnOffsetCommitResponse) -> None:
@@ -62,17 +67,5 @@ def _hide_loading(response: TxnOffsetCommitResponse) -> None:
                 part.error_code = ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
-def _with_unknown(
-    response: TxnOffsetCommitResponse, unknown: Mapping[str, list[TxnOffsetCommitResponsePartition]]
-) -> TxnOffsetCommitResponse:
-    """The partitions that do not exist come first."""
-    topics = {
-        name: TxnOffsetCommitResponseTopic(
-            name=name,
-            partitions=refused,
-        )
-        for name, refused in unknown.items()
-    }
-    for topic in response.topics:
-        topics.setdefault(topic.name, TxnOffsetCommitResponseTopic(name=topic.name)).partitions += topic.partitions
-    return TxnOffsetCommitResponse(topics=list(topics.values()))
+def _topic(name: str, refused: list[TxnOffsetCommitResponsePartition]) -> TxnOffsetCommitResponseTopic:
+    return TxnOffsetCommitResponseTopic(name=name, partitions=refused)

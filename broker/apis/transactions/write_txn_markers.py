@@ -12,7 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.authorization import authorize, authorize_cluster
 from odradek.broker.apis.services import in_slices
+from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.controller.model.topic_names import GROUP_METADATA_TOPIC
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.write_txn_markers import (
@@ -38,6 +40,9 @@ Errors = dict[TopicPartition, ErrorCode]
 
 @in_slices
 def handle(broker: Services, ctx: RequestContext, request: WriteTxnMarkersRequest) -> Steps:
+    # An administrator who ends a hanging transaction may alter the cluster; a broker has ClusterAction.
+    if not authorize(broker, ctx, AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME, log_if_denied=False):
+        authorize_cluster(broker, ctx, AclOperation.CLUSTER_ACTION)
     return apply(broker, request, ctx.reply)
 
 

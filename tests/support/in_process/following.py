@@ -73,6 +73,7 @@ class LeaderLink:
         self._services = cast(
             "Services",
             SimpleNamespace(
+                authorizer=None,
                 broker_id=leader.own_id,
                 replica_manager=leader.manager,
                 metadata_cache=leader.cache,

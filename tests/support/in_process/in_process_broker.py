@@ -248,13 +248,17 @@ class InProcessBroker:
     ) -> Response:
         """The answer, which has to come without a move of the broker's clock."""
         waiting = self.send(request, version, connection=connection, client_id=client_id)
-        for _ in range(SETTLES):
-            if self.settle(lambda: waiting.is_over):
-                break
+        self.finish_soon(waiting)
         assert waiting.connection.close_reason is None, waiting.connection.close_reason
         assert waiting.is_answered, f"no answer to {request!r}"
         assert waiting.answer is not None
         return waiting.answer
+
+    def finish_soon(self, waiting: Waiting) -> None:
+        """Wait for an answer, or the end of the connection, that needs no move of the broker's clock."""
+        for _ in range(SETTLES):
+            if self.settle(lambda: waiting.is_over):
+                break
 
     def finish(self, waiting: Waiting) -> None:
         """Wait for its answer, until its time-out if necessary."""

@@ -24,8 +24,17 @@ class ConnectionClosedError(Exception):
 class RawClient:
     """One TCP connection to a broker."""
 
-    def __init__(self, host: str, port: int, client_id: str = CLIENT_ID, timeout_s: float = ANSWER_TIMEOUT_S) -> None:
-        self._socket = socket.create_connection((host, port), timeout=timeout_s)
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        client_id: str = CLIENT_ID,
+        timeout_s: float = ANSWER_TIMEOUT_S,
+        source_host: str = "",
+    ) -> None:
+        """`source_host`: the own address, if it is not to be chosen by the system."""
+        source = (source_host, 0) if source_host else None
+        self._socket = socket.create_connection((host, port), timeout=timeout_s, source_address=source)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._client_id = client_id
         self._correlation_id = 0

@@ -72,6 +72,7 @@ class World:
         self.services = cast(
             "Services",
             SimpleNamespace(
+                authorizer=None,
                 broker_id=OWN_ID,
                 replica_manager=self.replicas.manager,
                 metadata_cache=self.replicas.cache,

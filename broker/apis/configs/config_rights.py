@@ -1,0 +1,26 @@
+"""The right to alter the configs of a resource: a topic's own, or the cluster's for brokers and their loggers.
+
+Kafka: KafkaApis.processIncrementalAlterConfigsRequest, KafkaApis.configsAuthorizationApiError.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.apis.authorization import require
+from odradek.controller.admin.config_admin import ResourceType
+from odradek.controller.model import acls
+
+if TYPE_CHECKING:
+    from odradek.broker.apis.services import Services
+    from odradek.broker.network.request import RequestContext
+    from odradek.controller.admin.config_admin import ResourceChanges
+
+
+def require_right(broker: Services, ctx: RequestContext, resource: ResourceChanges) -> None:
+    """Raises: KafkaError TOPIC_AUTHORIZATION_FAILED or CLUSTER_AUTHORIZATION_FAILED."""
+    alter = acls.AclOperation.ALTER_CONFIGS
+    if resource.resource_type == ResourceType.TOPIC:
+        require(broker, ctx, alter, acls.ResourceType.TOPIC, resource.resource_name)
+    else:
+        require(broker, ctx, alter, acls.ResourceType.CLUSTER, acls.CLUSTER_NAME)

@@ -1,0 +1,149 @@
+"""OffsetFetch with an authorizer: a client sees the groups and the topics that it may describe.
+
+Kafka: KafkaApis.fetchAllOffsetsForGroup, KafkaApis.fetchOffsetsForGroup, KafkaApis.partitionByAuthorized.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from typing import TYPE_CHECKING, Final
+
+from odradek.broker.apis.authorization import authorize, filter_by_authorized
+from odradek.broker.apis.groups.group_requests import group_context
+from odradek.controller.model.acls import AclOperation, ResourceType
+from odradek.coordinator.group.offset_api import (
+    INVALID_OFFSET,
+    NO_METADATA,
+    offset_fetch_error,
+    offset_fetch_response,
+    requested_groups,
+)
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container
+
+    from odradek.broker.apis.services import Services
+    from odradek.broker.network.request import RequestContext
+    from odradek.timer.sliced_work import Steps
+
+FIRST_BATCHED_VERSION: Final = 8
+
+Refused = list[OffsetFetchResponseTopics]
+
+
+def fetch_of_one_group(
+    broker: Services,
+    ctx: RequestContext,
+    request: OffsetFetchRequest,
+    respond: Callable[[OffsetFetchResponse], None],
+) -> Steps:
+    """Versions 0 to 7. Partitions of other topics are answered with an error if the request names them."""
+    version = ctx.header.api_version
+    (group,) = requested_groups(request, version)
+    refused = yield from _take_refused(broker, ctx, group, by_partition=version == 0)
+    if refused is None:
+        if version == 1:
+            group.topics = []  # as in Apache Kafka, version 1 has no field for this error
+        error = offset_fetch_error(group, ErrorCode.GROUP_AUTHORIZATION_FAILED, version)
+        ctx.reply(offset_fetch_response([error], version))
+        return
+    if group.topics is not None:
+        request.topics = [
+            OffsetFetchRequestTopic(name=topic.name, partition_indexes=topic.partition_indexes)
+            for topic in group.topics
+        ]
+    responses: list[OffsetFetchResponse] = []
+    if group.topics is None:
+        yield from broker.group_coordinator.fetch_offsets(group_context(ctx), request, responses.append)
+        (response,) = responses
+        described = yield from _described(broker, ctx, (topic.name for topic in response.topics))
+        response.topics = [topic for topic in response.topics if topic.name in described]
+        respond(response)
+        return
+
+    def add_refused(response: OffsetFetchResponse) -> None:
+        if response.error_code == ErrorCode.NONE:
+            response.topics += offset_fetch_response([OffsetFetchResponseGroup(topics=refused)], version).topics
+        respond(response)
+
+    yield from broker.group_coordinator.fetch_offsets(group_context(ctx), request, add_refused)
+
+
+def fetch_of_groups(broker: Services, ctx: RequestContext, request: OffsetFetchRequest) -> Steps:
+    """Version 8 and later."""
+    asked: list[tuple[OffsetFetchRequestGroup, Refused | None]] = []
+    for group in request.groups:
+        refused = yield from _take_refused(broker, ctx, group)
+        asked.append((group, refused))
+    request.groups = [group for group, refused in asked if refused is not None]
+    responses: list[OffsetFetchResponse] = []
+    yield from broker.group_coordinator.fetch_offsets(group_context(ctx), request, responses.append)
+    (response,) = responses
+    answered = iter(response.groups)
+    response.groups = []
+    for group, refused in asked:
+        if refused is None:
+            error = ErrorCode.GROUP_AUTHORIZATION_FAILED
+            response.groups.append(OffsetFetchResponseGroup(group_id=group.group_id, error_code=error))
+            continue
+        answer = next(answered)
+        response.groups.append(answer)
+        if answer.error_code == ErrorCode.NONE and group.topics is None:
+            described = yield from _described(broker, ctx, (topic.name for topic in answer.topics))
+            answer.topics = [topic for topic in answer.topics if topic.name in described]
+        elif answer.error_code == ErrorCode.NONE:
+            answer.topics += refused
+    ctx.reply(response)
+
+
+def _take_refused(
+    broker: Services, ctx: RequestContext, group: OffsetFetchRequestGroup, *, by_partition: bool = False
+) -> Generator[None, None, Refused | None]:
+    """Takes the topics that the client may not describe out of the request of a group, and returns their answers; None
+    if the client may not describe the group. `by_partition`: each partition counts as a mention of its topic.
+    """
+    yield
+    if not authorize(broker, ctx, AclOperation.DESCRIBE, ResourceType.GROUP, group.group_id):
+        return None
+    if group.topics is None:
+        return []
+    mentions = (topic.name for topic in group.topics for _ in (topic.partition_indexes if by_partition else (None,)))
+    described = yield from _described(broker, ctx, mentions)
+    allowed, refused = [], []
+    for topic in group.topics:
+        yield
+        if topic.name in described:
+            allowed.append(topic)
+        else:
+            refused.append(_refusal(topic.name, topic.partition_indexes))
+    group.topics = allowed
+    return refused
+
+
+def _described(broker: Services, ctx: RequestContext, names: Iterable[str]) -> Generator[None, None, Container[str]]:
+    return (yield from filter_by_authorized(broker, ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names))
+
+
+def _refusal(name: str, indexes: Iterable[int]) -> OffsetFetchResponseTopics:
+    return OffsetFetchResponseTopics(
+        name=name,
+        partitions=[
+            OffsetFetchResponsePartitions(
+                partition_index=index,
+                committed_offset=INVALID_OFFSET,
+                metadata=NO_METADATA,
+                error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            )
+            for index in indexes
+        ],
+    )

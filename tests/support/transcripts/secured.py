@@ -1,0 +1,131 @@
+"""A transcript of a client whose rights change, against a broker with an AclAuthorizer in a ZooKeeper."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from kazoo.client import KazooClient
+
+from odradek.controller.model.acls import AclPermissionType, PatternType
+from odradek.protocol.api import ApiKey
+from odradek.protocol.codec.schema import Request, Response
+from tests.support.broker import Broker
+from tests.support.transcripts.rights import ADMINISTRATOR, CLIENT, EVERYTHING, Right
+from tests.support.transcripts.transcript import Plain, Transcript
+from tests.support.wire.raw_client import RawClient
+from tests.support.wire.requests import build
+
+UNKNOWN_ID = bytes(15) + b"\x07"
+"""An id that no topic has."""
+
+REQUEST_TEXT = re.compile(r"Request (?:Request\(.*envelope=None\)|\w+ of \S+ from \S+) is not authorized\.")
+"""Apache Kafka's message has Java's text of the request with the addresses of its parts in memory."""
+
+TOPICS_WITHOUT_ORDER = {
+    "TopicProduceResponse",
+    "OffsetFetchResponseTopic",
+    "OffsetFetchResponseTopics",
+    "AddPartitionsToTxnTopicResult",
+    "TopicData",
+}
+"""Topics that come in the order of a hash map."""
+
+ACL_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
+
+
+def write_entries_of_the_administrator(zookeeper_connect: str) -> None:
+    """Write the entries that the broker needs for its own start into an empty ZooKeeper."""
+    address, _, chroot = zookeeper_connect.partition("/")
+    entry = {"principal": "User:ANONYMOUS", "permissionType": "Allow", "operation": "All", "host": ADMINISTRATOR}
+    data = json.dumps({"version": 1, "acls": [entry]}).encode()
+    client = KazooClient(hosts=address)
+    client.start()
+    try:
+        for right in EVERYTHING:
+            kind = "".join(part.capitalize() for part in right.resource_type.name.split("_"))
+            client.create(f"/{chroot}/kafka-acl/{kind}/{right.name}", data, makepath=True)
+    finally:
+        client.stop()
+        client.close()
+
+
+class SecuredTranscript(Transcript):
+    """`allow` sets the rights of the client; `admin` may do everything."""
+
+    def __init__(self, broker: Broker, unique: Callable[[str], str], golden: Path) -> None:
+        super().__init__(broker, unique, golden)
+        self.admin = RawClient(broker.host, broker.port, source_host=ADMINISTRATOR)
+
+    @property
+    def client(self) -> RawClient:
+        if self._client is None:
+            self._client = RawClient(self.broker.host, self.broker.port, source_host=CLIENT)
+        return self._client
+
+    def quietly(self, request: Request, version: int) -> Response:
+        """Send a request of the administrator."""
+        return self.admin.call(request, version)
+
+    def allow(self, *rights: Right) -> None:
+        """The client may do this and nothing else."""
+        removed = {
+            "resource_type_filter": 1,
+            "resource_name_filter": None,
+            "pattern_type_filter": 1,
+            "principal_filter": None,
+            "host_filter": CLIENT,
+            "operation": 1,
+            "permission_type": 1,
+        }
+        self.quietly(build(ApiKey.DELETE_ACLS, filters=[removed]), 2)
+        created = [
+            {
+                "resource_type": right.resource_type,
+                "resource_name": right.name,
+                "resource_pattern_type": PatternType.LITERAL,
+                "principal": "User:ANONYMOUS",
+                "host": CLIENT,
+                "operation": right.operation,
+                "permission_type": AclPermissionType.ALLOW,
+            }
+            for right in rights
+        ]
+        answer = self.quietly(build(ApiKey.CREATE_ACLS, creations=created), 2)
+        assert all(result.error_code == 0 for result in answer.results), answer  # type: ignore[attr-defined]
+
+    def create(self, stem: str) -> str:
+        """A topic that the administrator has created."""
+        name = self.name(stem)
+        new = {"name": name, "num_partitions": 1, "replication_factor": 1}
+        answer = self.quietly(build(ApiKey.CREATE_TOPICS, topics=[new], timeout_ms=10_000), 5)
+        assert answer.topics[0].error_code == 0, answer  # type: ignore[attr-defined]
+        return name
+
+    def topic_id(self, name: str) -> bytes:
+        answer = self.quietly(build(ApiKey.METADATA, topics=[{"name": name}]), 12)
+        return answer.topics[0].topic_id  # type: ignore[attr-defined, no-any-return]
+
+    def stem(self, name: str) -> str:
+        """The name as it is in the transcript."""
+        return self._names.get(name, name)
+
+    def with_rights(self, variants: dict[str, Sequence[Right]], ask: Callable[[str], None]) -> None:
+        """Calls `ask` with the name of each variant, while the client has its rights."""
+        for label, rights in variants.items():
+            self.allow(*rights)
+            ask(label)
+
+    def _plain_value(self, value: object, version: int) -> Plain:
+        if isinstance(value, list) and value and type(value[0]).__name__ in TOPICS_WITHOUT_ORDER:
+            return sorted(super()._plain_value(value, version), key=str)  # type: ignore[arg-type]
+        return super()._plain_value(value, version)
+
+    def _text(self, text: str) -> str:
+        return super()._text(REQUEST_TEXT.sub("Request <request> is not authorized.", text))
+
+    def finish(self, *, record: bool) -> None:
+        self.admin.close()
+        super().finish(record=record)
