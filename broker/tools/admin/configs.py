@@ -1,4 +1,4 @@
-"""`odradek configs`: describes and alters configs, with the options and lines of kafka-configs --bootstrap-server.
+"""`odradek configs`: describes and alters configs, with the options and lines of kafka-configs.
 
 Kafka: ConfigCommand.
 """
@@ -25,6 +25,7 @@ _EXAMPLES: Final = """\
   odradek configs --alter --broker-defaults --add-config log.cleaner.threads=2
   odradek configs --alter --broker-logger 0 --add-config odradek.broker=DEBUG
   odradek configs --alter --user alice --client app --add-config producer_byte_rate=1048576
+  odradek configs --zookeeper zk:2181 --alter --user admin --add-config SCRAM-SHA-512=[password=secret]
 """
 
 
@@ -39,6 +40,14 @@ def main(arguments: Sequence[str]) -> int:
         command.error(
             "At least one of --add-config, --add-config-file, or --delete-config must be specified with --alter"
         )
+    if [options.bootstrap_server, options.zookeeper, options.metadata].count(None) < 2:
+        command.error("Only one of --bootstrap-server, --zookeeper and --metadata can be specified")
+    if options.zk_tls_config_file is not None and options.zookeeper is None:
+        command.error("Only the --zookeeper option can be used with the --zk-tls-config-file option.")
+    if options.zookeeper is not None or options.metadata is not None:
+        from odradek.broker.tools.admin import stored_configs
+
+        return stored_configs.main(options)
     return run(options, _work)
 
 
@@ -74,6 +83,14 @@ def parser() -> argparse.ArgumentParser:
         which.add_argument(f"--{name}", metavar=what)
     for name in ("broker", "user", "client", "ip"):
         which.add_argument(f"--{name}-defaults", action="store_true")
+    stored = parser.add_argument_group("without a broker: SCRAM credentials of users, configs of stopped brokers")
+    stored.add_argument(
+        "--zookeeper", metavar="HOST:PORT", help="the metadata is in this ZooKeeper; deprecated in Kafka"
+    )
+    stored.add_argument(
+        "--zk-tls-config-file", metavar="FILE", help="zookeeper.ssl.* and odradek.zookeeper.sasl.* for --zookeeper"
+    )
+    stored.add_argument("--metadata", metavar="DIR", help="the metadata.dir of a single node that is stopped")
     add_client_options(parser)
     return parser
 

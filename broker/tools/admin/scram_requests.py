@@ -75,7 +75,8 @@ async def alter_user(client: AdminClient, user: str, added: Mapping[str, str], r
         check(result.error_code, result.error_message, f"Altering SCRAM credentials of user '{user}'")
 
 
-def _credential(user: str, name: str, text: str) -> ScramCredentialUpsertion:
+def salted_password(name: str, text: str) -> tuple[int, bytes, bytes]:
+    """Iterations, a new salt and the salted password of `[iterations=N,]password=P`. Raises: CommandFailed."""
     match = _CREDENTIAL.fullmatch(text)
     if match is None or match[1] == "":
         raise CommandFailed(f"Invalid credential property {name}: it must be [iterations=N,]password=P")
@@ -84,9 +85,12 @@ def _credential(user: str, name: str, text: str) -> ScramCredentialUpsertion:
         raise CommandFailed(f"Iterations {iterations} is less than the minimum {ITERATIONS_MIN} required for {name}")
     if iterations > ITERATIONS_MAX:
         raise CommandFailed(f"Iterations {iterations} is greater than the maximum {ITERATIONS_MAX} for {name}")
-    mechanism = MECHANISMS[name]
     salt = secrets.token_bytes(SALT_BYTES)
-    salted = hashlib.pbkdf2_hmac(mechanism.hash_name, match[2].encode(), salt, iterations)
+    return iterations, salt, hashlib.pbkdf2_hmac(MECHANISMS[name].hash_name, match[2].encode(), salt, iterations)
+
+
+def _credential(user: str, name: str, text: str) -> ScramCredentialUpsertion:
+    iterations, salt, salted = salted_password(name, text)
     return ScramCredentialUpsertion(
-        name=user, mechanism=mechanism.number, iterations=iterations, salt=salt, salted_password=salted
+        name=user, mechanism=MECHANISMS[name].number, iterations=iterations, salt=salt, salted_password=salted
     )
