@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from odradek.broker.metadata.metadata_tree_setup import OpenTree
     from odradek.broker.metrics.metrics import Metrics
     from odradek.broker.security.authorizer.ports import Authorizer
+    from odradek.broker.security.tls.store_updates import StoreUpdates
     from odradek.broker.security.tls.tls_contexts import TlsContexts
     from odradek.broker.security.tokens.token_manager import DelegationTokenManager
     from odradek.broker.sockets import MakeSockets, Sockets
@@ -139,6 +140,13 @@ class KafkaServer:
 
             self._tls = TlsContexts(self.config)
         return self._tls
+
+    def _store_updates(self) -> StoreUpdates | None:
+        if self._tls is None:
+            return None
+        from odradek.broker.security.tls.store_updates import StoreUpdates
+
+        return StoreUpdates(self._tls, self._machine.io_pool)
 
     # Start
 
@@ -219,7 +227,7 @@ class KafkaServer:
     async def _load_dynamic_configs(self, client: MetadataClient) -> DynamicBrokerConfig:
         """Apply the stored configs of the brokers and of this one, before listeners and logs are opened with them."""
         await self._re_encode_passwords(client)
-        dynamic = DynamicBrokerConfig(self.config, self._log_manager, self._passwords)
+        dynamic = DynamicBrokerConfig(self.config, self._log_manager, self._passwords, self._store_updates)
         names = (znodes.DEFAULT_ENTITY, str(self.broker_id))
         for name, stored in (await client.entity_configs("brokers", names)).items():
             await dynamic.entity_changed(name, stored)
@@ -353,7 +361,7 @@ class KafkaServer:
             config_admin=ConfigAdmin(
                 client=client,
                 broker_id=self.broker_id,
-                broker_configs=DynamicBrokerConfig(config, self._log_manager, self._passwords),
+                broker_configs=DynamicBrokerConfig(config, self._log_manager, self._passwords, self._store_updates),
                 broker_settings=lambda: config.settings,
                 policies=self._policies,
             ),

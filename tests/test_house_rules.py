@@ -79,7 +79,7 @@ NAMED_BY_TESTS_ALONE: dict[str, str] = {
     "timer/purgatory.py:num_keys": "tests see by it that nothing is left",
     "timer/system_timer.py:inspect": "tests see by it where tasks wait",
     "broker/security/sasl": "the side of the client, which links to other brokers use",
-    "broker/security/tls": "commands and dynamic configs",
+    "broker/security/tls/settings.py:of_client": "commands read it",
     "controller/model/acls.py": "codes and types of ACLs",
     "broker/machine/worker_processes.py:process_ids": "tests see by it that processes end",
     "controller/tree/embedded_tree.py:expire_session": "tests have sessions expire",

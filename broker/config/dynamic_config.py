@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from odradek.broker.config.config_keys import BROKER_CONFIGS
 from odradek.broker.config.reconfiguration import (
@@ -19,6 +19,7 @@ from odradek.broker.config.reconfiguration import (
     check_reconfiguration,
     dynamic_key,
     is_password,
+    is_store,
     names_of_one_broker,
     read_only_names,
 )
@@ -55,11 +56,32 @@ def cleaner_config(value: Callable[[str], ConfigValue]) -> CleanerConfig:
     )
 
 
+class StoreUpdates(Protocol):
+    """The keys and certificates of listeners with TLS. Implemented by `security.tls.store_updates.StoreUpdates`."""
+
+    async def validate(self, candidate: BrokerConfig) -> None:
+        """Raises: ConfigError if a listener could not use the stores of this configuration."""
+
+    async def reload_files(self, candidate: BrokerConfig) -> None:
+        """Use files that have changed under paths that stay the same. Raises: ConfigError."""
+
+    async def apply(self, config: BrokerConfig) -> None:
+        """Use the stores of the configuration, if they can be used."""
+
+
 class DynamicBrokerConfig:
     """Implements the port `controller.configs.BrokerConfigs`."""
 
-    def __init__(self, config: BrokerConfig, log_manager: LogManager, passwords: Passwords) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        log_manager: LogManager,
+        passwords: Passwords,
+        stores: Callable[[], StoreUpdates | None] = lambda: None,
+    ) -> None:
+        """`stores` gives None while there is no listener with TLS."""
         self._config = config
+        self._stores = stores
         self._log_manager = log_manager
         self._passwords = passwords
 
@@ -74,6 +96,18 @@ class DynamicBrokerConfig:
         if variables:
             raise ConfigError(f"{WITH_VARIABLES}: Set({', '.join(variables)})")
         self._candidate(configs, per_broker=per_broker)
+
+    async def check_stores(self, configs: Mapping[str, str], *, per_broker: bool, validate_only: bool) -> None:
+        """Check the stores that `configs` name, after `validate_change`, and read files anew that have changed.
+
+        Raises: ConfigError. Kafka: DynamicBrokerConfig.reloadUpdatedFilesWithoutConfigChange.
+        """
+        stores = self._stores()
+        if stores is not None and per_broker:
+            candidate = self._candidate(configs, per_broker=True)
+            await stores.validate(candidate)
+            if not validate_only:
+                await stores.reload_files(candidate)
 
     def usable(self, stored: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
         """The stored configs without those of an invalid name or value, which are logged."""
@@ -110,7 +144,11 @@ class DynamicBrokerConfig:
         if entity_name not in (DEFAULT_ENTITY, str(self._config.broker_id)):
             return set()
         configs = await self.from_persistent(stored, per_broker=entity_name != DEFAULT_ENTITY)
-        return self.apply(entity_name, configs, controller)
+        changed = self.apply(entity_name, configs, controller)
+        stores = self._stores()
+        if stores is not None and any(is_store(name) for name in changed):
+            await stores.apply(self._config)
+        return changed
 
     def _candidate(self, configs: Mapping[str, str], *, per_broker: bool) -> BrokerConfig:
         """The configuration with `configs`. Raises: ConfigError if a start or a running part would refuse it."""

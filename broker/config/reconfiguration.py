@@ -80,6 +80,11 @@ def is_password(name: str) -> bool:
     return name.endswith(PASSWORDS)
 
 
+def is_store(name: str) -> bool:
+    """Whether the dynamic config belongs to the key store or the trust store of a listener."""
+    return _base_name(name) in PER_LISTENER_ONLY
+
+
 def _base_name(name: str) -> str | None:
     """The key behind `listener.name.<listener>.<key>`; None for any other name."""
     match = _LISTENER_CONFIG.fullmatch(name)

@@ -105,6 +105,9 @@ class BrokerConfigs(Protocol):
     def validate_change(self, configs: Mapping[str, str], *, per_broker: bool) -> None:
         """Raise ConfigError if these are not valid dynamic configs of this broker, or of the default of all brokers."""
 
+    async def check_stores(self, configs: Mapping[str, str], *, per_broker: bool, validate_only: bool) -> None:
+        """Check keys and certificates that `configs` name, after `validate_change`. Raises: ConfigError."""
+
     async def from_persistent(self, stored: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
         """The stored configs without unusable ones, and with decrypted secrets."""
 
@@ -238,6 +241,7 @@ class ConfigAdmin:
         configs = apply_changes(base, resource.changes, self._broker_configs.definition)
         try:
             self._broker_configs.validate_change(configs, per_broker=bool(name))
+            await self._broker_configs.check_stores(configs, per_broker=bool(name), validate_only=validate_only)
         except ConfigError as error:
             raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
         require_right(resource)

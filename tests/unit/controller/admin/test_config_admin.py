@@ -56,6 +56,8 @@ class _BrokerConfigs:
     async def from_persistent(self, stored: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
         return {name: text.removeprefix("sealed ") for name, text in stored.items()}
 
+    async def check_stores(self, configs: Mapping[str, str], *, per_broker: bool, validate_only: bool) -> None: ...
+
     async def to_persistent(self, configs: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
         if configs.get("password") == "unspeakable":
             raise ConfigError("Password encoder secret not configured")
