@@ -20,6 +20,7 @@ TOOL_CLASSES: Mapping[str, str] = {
     "console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
     "consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "configs": "kafka.admin.ConfigCommand",
+    "delegation-tokens": "org.apache.kafka.tools.DelegationTokenCommand",
     "acls": "kafka.admin.AclCommand",
     "broker-api-versions": "kafka.admin.BrokerApiVersionsCommand",
     "dump-log": "kafka.tools.DumpLogSegments",
