@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from odradek.broker.security.authorizer.acl_cache import AclCache
 from odradek.broker.security.authorizer.acl_store import AclStore, Change, Entries
 from odradek.broker.security.authorizer.audit_log import audit_logger, log_decision
+from odradek.broker.security.authorizer.client_host import java_host
 from odradek.broker.security.authorizer.ports import AclCreateResult, AclDeleteResult, Action, Authorizer
 from odradek.controller.admin.node_changes import NodeChangeListener
 from odradek.controller.loop_turns import in_turns
@@ -111,6 +112,7 @@ class AclAuthorizer(Authorizer):
     # Decisions
 
     def authorize(self, ctx: AuthorizableRequestContext, actions: Sequence[Action]) -> list[bool]:
+        ctx = _with_java_host(ctx)
         return [self._authorize(ctx, action) for action in actions]
 
     def _authorize(self, ctx: AuthorizableRequestContext, action: Action) -> bool:
@@ -154,6 +156,7 @@ class AclAuthorizer(Authorizer):
     ) -> bool:
         if self._is_super_user(ctx.principal):
             return True
+        ctx = _with_java_host(ctx)
         is_allowed = self._cache.is_allowed_for_some(
             ctx.principal,
             ctx.client_host,
@@ -249,6 +252,11 @@ class AclAuthorizer(Authorizer):
                 self._changed |= changed
                 self._is_all_changed |= is_all_changed
                 logger.error("Error while ACLs were read: %r", error)
+
+
+def _with_java_host(ctx: AuthorizableRequestContext) -> AuthorizableRequestContext:
+    host = ctx.client_host
+    return ctx._replace(client_host=java_host(host)) if ":" in host else ctx
 
 
 def _addition(bindings: set[AclBinding]) -> Change:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from random import Random
 from typing import NamedTuple
 
+from odradek.broker.security.authorizer.acl_cache import AclCache, VersionedAcls
 from odradek.controller.model.acls import (
     AccessControlEntry,
     AclBinding,
@@ -20,6 +21,8 @@ PRINCIPALS = ("User:a", "User:b", "User:*", "Group:a")
 HOSTS = ("10.0.0.1", "10.0.0.2", "::1")
 NAMES = ("a", "ab", "abc", "abd", "b", "bc", "ä", "*")
 TYPES = (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER)
+CASES_OF_ONE_STATE = 25
+BINDINGS_MAX = 16
 OPERATIONS = tuple(operation for operation in AclOperation if operation > AclOperation.ANY)
 DENY, ALLOW = AclPermissionType.DENY, AclPermissionType.ALLOW
 
@@ -109,3 +112,27 @@ def _concerns(pattern: ResourcePattern, question: Question) -> bool:
 
 def _is_about(entry: AccessControlEntry, question: Question) -> bool:
     return entry.principal in ("User:*", question.principal) and entry.host in ("*", question.host)
+
+
+def compare_with_the_model(random: Random, cases: int) -> set[bool]:
+    """Change the ACLs of one cache again and again, and ask after each change; the answers that were seen."""
+    cache, bindings, seen = AclCache(), set[AclBinding](), set[bool]()
+    for _ in range(cases // CASES_OF_ONE_STATE):
+        if bindings and random.random() < len(bindings) / BINDINGS_MAX:
+            changed = random.choice(sorted(bindings))
+            bindings.remove(changed)
+        else:
+            changed = random_binding(random)
+            bindings.add(changed)
+        entries = frozenset(one.entry for one in bindings if one.pattern == changed.pattern)
+        cache.update(changed.pattern, VersionedAcls(entries, 0))
+        for _ in range(CASES_OF_ONE_STATE):
+            question, by_default = random_question(random), random.random() < 0.5
+            found = cache.is_allowed(*question)
+            expected = is_allowed(bindings, question, by_default=by_default)
+            assert (by_default if found is None else found) == expected, (question, bindings)
+            some = cache.is_allowed_for_some(*question[:4], by_default=by_default)
+            assert some == is_allowed_for_some(bindings, question, by_default=by_default), (question, bindings)
+            seen |= {expected, some}
+        assert cache.count == len(bindings)
+    return seen

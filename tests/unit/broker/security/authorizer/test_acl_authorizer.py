@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from odradek.broker.security.authorizer.acl_authorizer import AclAuthorizer
+from odradek.broker.security.authorizer.ports import Action
 from odradek.controller.model.acls import (
     AclOperation,
 )
@@ -190,3 +191,18 @@ async def test_resources_without_acls_are_open_to_everyone_if_that_is_set() -> N
         assert may(one, "other", principal="User:b")
         assert not may(one, principal="User:b")
         assert one.authorize_by_resource_type(client_of("User:b"), WRITE, TOPIC)
+
+
+@async_test
+async def test_a_host_of_ipv6_is_written_as_by_java() -> None:
+    async with brokers() as cluster:
+        one = await cluster.start()
+        entry = binding().entry
+        await create(
+            one,
+            binding()._replace(entry=entry._replace(host="0:0:0:0:0:0:0:1")),
+            binding("u")._replace(entry=entry._replace(host="::1")),
+        )
+        client = client_of(host="::1")
+        assert one.authorize(client, [Action(READ, TOPIC, "t"), Action(READ, TOPIC, "u")]) == [True, False]
+        assert one.authorize_by_resource_type(client, READ, TOPIC)

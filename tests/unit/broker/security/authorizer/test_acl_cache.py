@@ -19,8 +19,8 @@ from odradek.controller.model.acls import (
 )
 from tests.support.acls.acl_model import (
     Question,
+    compare_with_the_model,
     is_allowed,
-    is_allowed_for_some,
     random_binding,
     random_question,
 )
@@ -30,7 +30,6 @@ LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED
 ALLOW, DENY = AclPermissionType.ALLOW, AclPermissionType.DENY
 READ, DESCRIBE = AclOperation.READ, AclOperation.DESCRIBE
 CASES = 3_000
-CASES_OF_ONE_STATE = 25
 
 
 def cache_of(*bindings: AclBinding) -> AclCache:
@@ -55,29 +54,6 @@ def binding(
     return AclBinding(
         ResourcePattern(TOPIC, name, pattern_type), AccessControlEntry(principal, host, operation, permission)
     )
-
-
-def compare_with_the_model(random: Random, cases: int) -> set[bool]:
-    """Change the ACLs of one cache again and again, and ask after each change; the answers that were seen."""
-    cache, bindings, seen = AclCache(), set[AclBinding](), set[bool]()
-    for _ in range(cases // CASES_OF_ONE_STATE):
-        if bindings and random.random() < len(bindings) / 16:
-            changed = random.choice(sorted(bindings))
-            bindings.remove(changed)
-        else:
-            changed = random_binding(random)
-            bindings.add(changed)
-        put(cache, changed.pattern, {one.entry for one in bindings if one.pattern == changed.pattern})
-        for _ in range(CASES_OF_ONE_STATE):
-            question, by_default = random_question(random), random.random() < 0.5
-            found = cache.is_allowed(*question)
-            expected = is_allowed(bindings, question, by_default=by_default)
-            assert (by_default if found is None else found) == expected, (question, bindings)
-            some = cache.is_allowed_for_some(*question[:4], by_default=by_default)
-            assert some == is_allowed_for_some(bindings, question, by_default=by_default), (question, bindings)
-            seen |= {expected, some}
-        assert cache.count == len(bindings)
-    return seen
 
 
 def test_decisions_are_those_of_a_naive_model() -> None:

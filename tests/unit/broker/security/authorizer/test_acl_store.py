@@ -15,6 +15,8 @@ from odradek.controller.tree.metadata_tree import GetData, SetData
 from odradek.protocol.errors import ErrorCode
 from tests.support.acls.authorizers import (
     ALL,
+    ALLOW,
+    DENY,
     LITERAL,
     NODE,
     PREFIXED,
@@ -26,6 +28,7 @@ from tests.support.acls.authorizers import (
     client_of,
     create,
     filter_of,
+    may,
 )
 from tests.support.async_test import async_test
 
@@ -114,3 +117,34 @@ async def test_many_acls_are_stored_read_and_deleted_in_groups() -> None:
         (result,) = await one.delete_acls(client_of(), [filter_of(None, PatternType.ANY)])
         assert {found for found, _ in result.deleted} == set(many)
         assert await cluster.client.children("/kafka-acl/Topic") == ()
+
+
+@async_test
+async def test_a_denial_holds_while_brokers_race_for_its_node() -> None:
+    """Each broker loses some of the races, and no change is lost; whatever is allowed meanwhile, the denial decides."""
+    async with brokers() as cluster:
+        both = [await cluster.start(), await cluster.start()]
+        await create(both[0], binding(permission=DENY))
+        await cluster.settle()
+        operations = [operation for operation in AclOperation if operation not in (READ, AclOperation.UNKNOWN)][1:]
+        racing = [
+            asyncio.ensure_future(_race(authorizer, operations[number::2])) for number, authorizer in enumerate(both)
+        ]
+        while not all(task.done() for task in racing):
+            assert [may(authorizer) for authorizer in both] == [False, False]
+            await asyncio.sleep(0)
+            cluster.cluster.clock.advance(RETRY_BACKOFF_MS)
+            cluster.cluster.timer.advance()
+        for task in racing:
+            task.result()
+        await cluster.settle()
+        for authorizer in (*both, await cluster.start()):
+            allowed = {found.entry.operation for found in authorizer.acls(ALL)} - {READ}
+            assert allowed == set(operations)
+
+
+async def _race(authorizer: AclAuthorizer, operations: list[AclOperation]) -> None:
+    gone = filter_of("t")._replace(entry=ALL.entry._replace(operation=READ, permission_type=ALLOW))
+    for operation in operations:
+        assert await create(authorizer, binding(), binding(operation=operation)) == [None, None]
+        await authorizer.delete_acls(client_of(), [gone])
