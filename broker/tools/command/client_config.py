@@ -19,6 +19,7 @@ RETRY_BACKOFF_MS: Final = 100
 CONNECTION_SETUP_TIMEOUT_MS: Final = 10_000
 CONNECTION_SETUP_TIMEOUT_MAX_MS: Final = 30_000
 PLAINTEXT: Final = "PLAINTEXT"
+CONFIG_PROVIDERS: Final = "config.providers"
 
 
 class ClientConfig(NamedTuple):
@@ -57,6 +58,24 @@ def read_properties(path: str) -> dict[str, str]:
             return parse_properties(file.read())
     except (OSError, UnicodeError, ValueError) as error:
         raise CommandFailed(f"cannot read the client configuration {path}: {error}") from error
+
+
+def resolved(settings: Mapping[str, str]) -> dict[str, str]:
+    """The settings with the variables of their config providers replaced, without the keys of the providers.
+
+    Kafka: AbstractConfig.resolveConfigVariables. Raises: CommandFailed.
+    """
+    if CONFIG_PROVIDERS not in settings:
+        return dict(settings)
+    from odradek.broker.config.config_providers import resolve_variables
+    from odradek.broker.machine.startup_error import StartupError
+    from odradek.storage.config.config_def import ConfigError
+
+    try:
+        texts, _ = resolve_variables(settings)
+    except (ConfigError, StartupError) as error:
+        raise CommandFailed(str(error)) from error
+    return {name: text for name, text in texts.items() if not name.startswith(CONFIG_PROVIDERS)}
 
 
 def client_config(

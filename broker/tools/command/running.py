@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.tools.command.client_config import ClientConfig, client_config, read_properties
+from odradek.broker.tools.command.client_config import ClientConfig, client_config, read_properties, resolved
 from odradek.broker.tools.command.failures import CommandFailed
 from odradek.broker.tools.command.output import Output
 from odradek.broker.tools.command.terminal_text import write
@@ -43,5 +43,5 @@ def config_of(options: argparse.Namespace, *, also: Collection[str] = ()) -> Cli
 
     Raises: CommandFailed.
     """
-    settings = {} if options.command_config is None else read_properties(options.command_config)
+    settings = {} if options.command_config is None else resolved(read_properties(options.command_config))
     return client_config(options.bootstrap_server, settings, also=also)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from odradek.broker.tools.command.client_config import read_properties
+from odradek.broker.tools.command.client_config import read_properties, resolved
 from odradek.broker.tools.command.failures import CommandFailed
 from odradek.protocol.records.compression import CompressionType
 
@@ -70,6 +70,7 @@ def gather(file: str | None, pairs: Iterable[str]) -> dict[str, str]:
         if not found or not name:
             raise CommandFailed(f"Invalid property: {pair}: it is not name=value")
         settings[name.strip()] = value
+    settings = resolved(settings)
     return {ALIASES.get(name, name): value.strip() for name, value in settings.items() if name not in WITHOUT_EFFECT}
 
 

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
 import pytest
 
 from odradek.broker.tools.command.client_config import client_config, read_properties
 from odradek.broker.tools.command.failures import CommandFailed
+from odradek.broker.tools.command.running import config_of
+from odradek.broker.tools.data.properties import gather
 
 
 def test_defaults_are_those_of_kafka() -> None:
@@ -29,6 +32,23 @@ def test_a_properties_file_sets_them(tmp_path: Path, capsys: pytest.CaptureFixtu
     warning = "odradek: warning: the configuration 'no.such.key' is not used by this command\n"
     assert capsys.readouterr().err == warning
     assert client_config("b:2", settings, also={"acks"}).bootstrap == "b:2"
+
+
+def test_variables_of_config_providers_are_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TEST_BOOTSTRAP", "a:1")
+    file = tmp_path / "client.properties"
+    kafkas = "org.apache.kafka.common.config.provider.EnvVarConfigProvider"
+    file.write_text(
+        f"config.providers=env\nconfig.providers.env.class={kafkas}\nbootstrap.servers=${{env:TEST_BOOTSTRAP}}\n"
+    )
+    options = argparse.Namespace(command_config=str(file), bootstrap_server=None)
+    assert config_of(options).bootstrap == "a:1"
+    assert gather(str(file), ["client.id=${env:TEST_BOOTSTRAP}"]) == {"bootstrap.servers": "a:1", "client.id": "a:1"}
+    assert capsys.readouterr().err == "", "the keys of the providers are used"
+    with pytest.raises(CommandFailed, match="Could not load config provider class"):
+        gather(str(file), ["config.providers.env.class=org.apache.Vault"])
 
 
 @pytest.mark.parametrize(
