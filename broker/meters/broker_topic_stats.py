@@ -9,6 +9,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from odradek.timer.sliced_work import Steps
 
 
 class BrokerTopicMetrics:
@@ -69,12 +73,11 @@ class BrokerTopicStats:
         """Sent to followers."""
         self.invalid_message_crc_records = 0
 
-    def all_topics(self) -> BrokerTopicMetrics:
-        """The sums over all topics, deleted ones too."""
-        total = BrokerTopicMetrics()
-        for counters in (self._gone, *self.topics.values()):
+    def sum_up(self, total: BrokerTopicMetrics) -> Steps:
+        """Add the counters of all topics, deleted ones too, to `total`; a topic is a step."""
+        for counters in [self._gone, *self.topics.values()]:
             total.add(counters)
-        return total
+            yield None
 
     def appended(self, topic: str, messages: int, size: int) -> None:
         """A partition of a produce request was appended: so many records and bytes."""
@@ -108,7 +111,9 @@ class BrokerTopicStats:
         """Records of a partition were down-converted for a consumer."""
         self.topics[topic].fetch_message_conversions += 1
 
-    def forget_topics(self, exists: Callable[[str], bool]) -> None:
-        """Drop the counters of deleted topics, and keep them in the sums."""
-        for topic in [topic for topic in self.topics if not exists(topic)]:
-            self._gone.add(self.topics.pop(topic))
+    def forget_topics(self, exists: Callable[[str], bool]) -> Steps:
+        """Drop the counters of deleted topics, and keep them in the sums; a topic is a step."""
+        for topic in list(self.topics):
+            if topic in self.topics and not exists(topic):
+                self._gone.add(self.topics.pop(topic))
+            yield None

@@ -28,6 +28,9 @@ _PROCESSOR: Final = labelled(networkProcessor=0)
 
 Purgatory = DelayedOperationPurgatory[DelayedOperation]
 
+_VERSION: Final = version("odradek")
+"""Read once: it lies in a file of the installation, and parsing that takes milliseconds."""
+
 
 def _purgatories(view: View) -> Iterator[tuple[str, Purgatory]]:
     replicas = view.services.replica_manager
@@ -105,9 +108,7 @@ def _left_out(view: View) -> Iterator[Sample]:
 
 
 def _info(view: View) -> Iterator[Sample]:
-    labels = labelled(
-        version=version("odradek"), broker_id=view.services.broker_id, cluster_id=view.services.cluster_id
-    )
+    labels = labelled(version=_VERSION, broker_id=view.services.broker_id, cluster_id=view.services.cluster_id)
     yield labels, 1
 
 

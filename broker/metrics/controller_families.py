@@ -72,7 +72,7 @@ def _of_partitions(mbean: str, description: str, counts: Callable[[ControllerCon
         found = 0
         if controllership is not None:
             context = controllership.context
-            for partition in context.all_partitions:
+            for partition in context.each_partition():
                 found += partition.topic not in context.topics_to_be_deleted and counts(context, partition)
                 yield None
         yield "", found

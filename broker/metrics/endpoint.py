@@ -2,7 +2,8 @@
 
 There is no authentication: keep the port on loopback or in a network that you trust. The cost of clients is limited:
 the number of connections, the bytes of a request's head, the time until it has arrived, the time until the
-response is read, and the scrapes at once (one; the others wait for it).
+response is read, and the scrapes at once (one; the others wait for it, and are not made if their client has closed
+the connection meanwhile). A scrape that takes longer than that time ends; its client gets nothing.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.machine.timed_waits import deadline
+from odradek.controller.loop_turns import in_turns
 
 if TYPE_CHECKING:
     from odradek.timer.system_timer import SystemTimer
@@ -31,6 +33,9 @@ HEAD_TIMEOUT_MS: Final = 5_000
 
 SEND_TIMEOUT_MS: Final = 30_000
 """Within this time the response is made and read."""
+
+PARTS_A_TURN: Final = 8
+"""Parts of the text, of about 6 KB, that are written between two turns of the event loop."""
 
 PATH: Final = "/metrics"
 
@@ -84,9 +89,9 @@ class MetricsEndpoint:
             with deadline(self._timer, HEAD_TIMEOUT_MS, "the head of a request for metrics"):
                 head = await _read_head(reader)
             with deadline(self._timer, SEND_TIMEOUT_MS, "the response to a request for metrics"):
-                for part in await self._response(head):
+                async for part in in_turns(await self._response(head, reader), PARTS_A_TURN):
                     writer.write(part)
-                    await writer.drain()
+                    await writer.drain()  # does not wait while the kernel takes all of it
                 writer.write_eof()
                 await writer.drain()
                 await reader.read(1)  # the client closes: nothing is lost by a reset
@@ -95,7 +100,7 @@ class MetricsEndpoint:
         finally:
             writer.transport.abort()
 
-    async def _response(self, head: bytes | None) -> list[bytes]:
+    async def _response(self, head: bytes | None, reader: asyncio.StreamReader) -> list[bytes]:
         if head is None:
             return [_status("431 Request Header Fields Too Large")]
         line, *headers = head.decode("latin-1").split("\r\n")
@@ -108,8 +113,11 @@ class MetricsEndpoint:
             return [_status("405 Method Not Allowed", "Allow: GET\r\n")]
         fields = (header.partition(":") for header in headers)
         accept = ",".join(value for name, _, value in fields if name.lower() == "accept")
+        has_to_wait = self._one_scrape.locked()
         try:
             async with self._one_scrape:
+                if has_to_wait and reader.at_eof():
+                    return []
                 content_type, parts = await self._render(accept)
         except ScrapeFailedError:
             return [_status("500 Internal Server Error")]

@@ -33,7 +33,7 @@ def _topic_partitions(view: View) -> Iterator[Sample]:
     if controllership is None or len(controllership.context.all_topics) > view.sources.limits.topics:
         return
     for topic in sorted(controllership.context.all_topics):
-        yield labelled(topic=topic), len(controllership.context.partitions_of(topic))
+        yield labelled(topic=topic), controllership.context.partition_count_of(topic)
 
 
 def _of_leaders(name: str, description: str, read: Callable[[Partition], float | None]) -> Family:

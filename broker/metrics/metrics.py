@@ -6,6 +6,7 @@ Imported only where `odradek.metrics.listener` is set.
 from __future__ import annotations
 
 import asyncio
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from odradek.broker.config.keys.validators import host_and_port
@@ -69,10 +70,12 @@ class Metrics:
         self._slices.close()
 
     async def render(self, accept: str) -> tuple[str, list[bytes]]:
-        """The content type and the text of one scrape. Raises: ScrapeFailedError."""
+        """The content type and the text of one scrape. It ends early when the caller is cancelled.
+
+        Raises: ScrapeFailedError.
+        """
         self._begin_generation()
         self._sources.requests.settle()
-        self._sources.topic_stats.forget_topics(self._sources.services.metadata_cache.contains)
         rendered: asyncio.Future[list[bytes]] = asyncio.get_running_loop().create_future()
 
         def steps() -> Steps:
@@ -80,8 +83,10 @@ class Metrics:
             is_complete = False
             try:
                 view = View(self._sources)
-                yield from view.prepare()
-                yield from self._text.steps(view, accept, parts)
+                for _ in chain(view.prepare(), self._text.steps(view, accept, parts)):
+                    if rendered.cancelled():
+                        return
+                    yield None
                 is_complete = True
             finally:
                 if not rendered.done():

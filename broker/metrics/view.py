@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from odradek.broker.meters.broker_topic_stats import BrokerTopicMetrics
 from odradek.broker.metrics.labels import labelled
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
-    from odradek.broker.meters.broker_topic_stats import BrokerTopicMetrics, BrokerTopicStats
+    from odradek.broker.meters.broker_topic_stats import BrokerTopicStats
     from odradek.broker.metrics.loop_delay import LoopDelay
     from odradek.broker.metrics.request_metrics import RequestMeters
     from odradek.broker.network.response_sender import SentBytes
@@ -44,20 +45,36 @@ class Sources:
 
 
 class View:
-    """One scrape. A list is made when the first metric needs it, and stays the same for the others."""
+    """One scrape. `prepare` makes the lists that several metrics go through; they stay the same for all of them."""
 
     def __init__(self, sources: Sources) -> None:
         self.sources = sources
         self.services = sources.services
         self.requests = sources.requests
         self.topic_stats = sources.topic_stats
+        self.partitions: list[Partition] = []
+        """All that this broker hosts and that are online."""
+        self.leaders: list[Partition] = []
+        """Those that this broker leads."""
+        self.groups: list[GroupMetadata] = []
+        """The groups that this broker coordinates."""
+        self.all_topics = BrokerTopicMetrics()
+        """The counters of all topics together."""
         self.labelled_partitions: list[tuple[str, Partition]] = []
         """All that this broker hosts, with their labels; none when there are too many."""
         self.labelled_logs: list[tuple[str, UnifiedLog]] = []
         """The logs of this broker with their labels, future logs marked; none when there are too many."""
 
     def prepare(self) -> Steps:
-        """Make the labels of partitions and logs, which takes microseconds for each."""
+        """Make the lists and sums, which takes microseconds for each partition and topic."""
+        yield from self.topic_stats.forget_topics(self.services.metadata_cache.contains)
+        yield from self.topic_stats.sum_up(self.all_topics)
+        self.groups.extend(self.services.group_coordinator.groups)
+        for partition in self.services.replica_manager.online_partitions():
+            self.partitions.append(partition)
+            if partition.is_leader:
+                self.leaders.append(partition)
+            yield None
         if not self.has_too_many_partitions:
             for partition in self.partitions:
                 found = partition.topic_partition
@@ -68,26 +85,6 @@ class View:
             for log in logs:
                 self.labelled_logs.append((_log_labels(log), log))
                 yield None
-
-    @cached_property
-    def partitions(self) -> list[Partition]:
-        """All that this broker hosts and that are online."""
-        return list(self.services.replica_manager.online_partitions())
-
-    @cached_property
-    def leaders(self) -> list[Partition]:
-        """Those that this broker leads."""
-        return [partition for partition in self.partitions if partition.is_leader]
-
-    @cached_property
-    def groups(self) -> list[GroupMetadata]:
-        """The groups that this broker coordinates."""
-        return list(self.services.group_coordinator.groups)
-
-    @cached_property
-    def all_topics(self) -> BrokerTopicMetrics:
-        """The counters of all topics together."""
-        return self.topic_stats.all_topics()
 
     @property
     def has_too_many_partitions(self) -> bool:

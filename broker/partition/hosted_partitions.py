@@ -74,12 +74,13 @@ class HostedPartitions:
         return hosted if isinstance(hosted, Partition) else None
 
     def online_partitions(self) -> Iterator[Partition]:
-        return (hosted for hosted in self._partitions.values() if isinstance(hosted, Partition))
+        """Those that are online now, also if other work runs between two of them."""
+        return (hosted for hosted in list(self._partitions.values()) if isinstance(hosted, Partition))
 
     @property
     def offline_count(self) -> int:
         """The number of partitions whose log directory has failed."""
-        return sum(hosted is Hosted.OFFLINE for hosted in self._partitions.values())
+        return list(self._partitions.values()).count(Hosted.OFFLINE)
 
     def is_offline(self, topic_partition: TopicPartition) -> bool:
         return self._partitions.get(topic_partition) is Hosted.OFFLINE

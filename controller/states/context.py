@@ -12,7 +12,7 @@ Kafka: ControllerContext.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from odradek.controller.model.broker_info import Broker
 from odradek.controller.model.leader_and_isr import EPOCH_DURING_DELETE, NO_EPOCH, LeaderIsrAndControllerEpoch
@@ -126,6 +126,15 @@ class ControllerContext:
 
     def partitions_of(self, topic: str) -> list[TopicPartition]:
         return [TopicPartition(topic, partition) for partition in self._assignments.get(topic, ())]
+
+    def partition_count_of(self, topic: str) -> int:
+        return len(self._assignments.get(topic, ()))
+
+    def each_partition(self) -> Iterator[TopicPartition]:
+        """`all_partitions` one after the other. Topics and partitions may come and go between two of them."""
+        for topic in list(self._assignments):
+            for partition in list(self._assignments.get(topic, ())):
+                yield TopicPartition(topic, partition)
 
     @property
     def partition_count(self) -> int:

@@ -1,6 +1,13 @@
 from __future__ import annotations
 
-from odradek.broker.meters.broker_topic_stats import BrokerTopicStats
+from odradek.broker.meters.broker_topic_stats import BrokerTopicMetrics, BrokerTopicStats
+from odradek.timer.sliced_work import run_through
+
+
+def sums(stats: BrokerTopicStats) -> BrokerTopicMetrics:
+    total = BrokerTopicMetrics()
+    run_through(stats.sum_up(total))
+    return total
 
 
 def test_each_event_counts_for_its_topic_and_for_all() -> None:
@@ -12,7 +19,7 @@ def test_each_event_counts_for_its_topic_and_for_all() -> None:
     stats.not_read("b", is_failure=True)
     stats.sent("b", 50)
     stats.converted("b")
-    a, b, both = stats.topics["a"], stats.topics["b"], stats.all_topics()
+    a, b, both = stats.topics["a"], stats.topics["b"], sums(stats)
     assert (a.messages_in, a.bytes_in, a.total_produce_requests, a.failed_produce_requests) == (10, 1000, 2, 1)
     assert (a.bytes_rejected, both.bytes_rejected) == (7, 7)
     assert (b.total_fetch_requests, b.failed_fetch_requests, b.bytes_out) == (2, 1, 50)
@@ -24,6 +31,20 @@ def test_the_counters_of_a_deleted_topic_go_and_those_of_all_topics_stay() -> No
     stats = BrokerTopicStats()
     stats.appended("a", 10, 1000)
     stats.appended("b", 1, 100)
-    stats.forget_topics(lambda topic: topic == "b")
+    run_through(stats.forget_topics(lambda topic: topic == "b"))
     assert list(stats.topics) == ["b"]
-    assert stats.all_topics().messages_in == 11
+    assert sums(stats).messages_in == 11
+
+
+def test_a_topic_that_comes_between_two_steps_disturbs_no_sum() -> None:
+    stats = BrokerTopicStats()
+    for topic in "abc":
+        stats.appended(topic, 1, 1)
+    total = BrokerTopicMetrics()
+    forgetting, adding = stats.forget_topics(lambda topic: True), stats.sum_up(total)
+    next(forgetting)
+    next(adding)
+    stats.appended("new", 1, 1)
+    run_through(forgetting)
+    run_through(adding)
+    assert total.messages_in == 3

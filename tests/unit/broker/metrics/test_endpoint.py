@@ -10,6 +10,7 @@ from odradek.broker.metrics.endpoint import (
     HEAD_TIMEOUT_MS,
     MAX_CONNECTIONS,
     MAX_HEAD_BYTES,
+    PARTS_A_TURN,
     SEND_TIMEOUT_MS,
     MetricsEndpoint,
 )
@@ -140,6 +141,46 @@ def test_scrapes_are_made_one_after_the_other() -> None:
     endpoint = run(work)
     assert len(endpoint.accepted) == 8
     assert endpoint.most_at_once == 1
+
+
+def test_a_scrape_whose_client_has_gone_while_it_waited_is_not_made() -> None:
+    async def work(endpoint: Endpoint) -> None:
+        async with endpoint.endpoint._one_scrape:
+            _, writer = await asyncio.open_connection("127.0.0.1", endpoint.port)
+            writer.write(GET)
+            writer.close()
+            while not endpoint.endpoint._one_scrape._waiters:  # type: ignore[attr-defined]
+                await asyncio.sleep(0)
+            await writer.wait_closed()
+            for _ in range(5):
+                await asyncio.sleep(0)
+        assert b" 200 " in await endpoint.ask(GET)
+
+    assert run(work).accepted == ["text/plain"]
+
+
+def test_the_text_is_written_in_turns() -> None:
+    async def work(endpoint: Endpoint) -> None:
+        turns = 0
+
+        async def count() -> None:
+            nonlocal turns
+            while True:
+                await asyncio.sleep(0)
+                turns += 1
+
+        async def render(accept: str) -> tuple[str, list[bytes]]:
+            nonlocal turns
+            turns = 0
+            return "text/x", [b"x"] * 100 * PARTS_A_TURN
+
+        endpoint.endpoint._render = render
+        counting = asyncio.ensure_future(count())
+        assert (await endpoint.ask(GET)).endswith(b"x" * 100 * PARTS_A_TURN)
+        counting.cancel()
+        assert turns >= 100
+
+    run(work)
 
 
 def test_a_port_in_use_refuses_the_start() -> None:

@@ -1,9 +1,20 @@
 from __future__ import annotations
 
+import asyncio
+import sys
+from itertools import chain
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from odradek.broker.metadata.metadata_cache import MetadataCache
 from odradek.broker.metrics.families import FAMILIES
+from odradek.broker.metrics.view import View
 from odradek.protocol.messages.metadata import MetadataRequest
+from odradek.timer.sliced_work import SlicedWork, Steps
 from tests.support.in_process.in_process_broker import InProcessBroker
-from tests.support.in_process.scraping import OPEN_METRICS, ScrapedBroker, produce
+from tests.support.in_process.scraping import OPEN_METRICS, Scraped, ScrapedBroker, produce
 
 
 def test_each_sample_is_of_a_family_of_the_table_with_its_labels(
@@ -46,3 +57,48 @@ def test_the_counters_of_a_deleted_topic_are_gone(broker: InProcessBroker, scrap
     assert {"topic": "t"} in scraped.scrape().labels_of(name)
     broker.delete_topic("t")
     assert scraped.scrape().labels_of(name) == [{}]
+
+
+MOST_CALLS_A_STEP = 1_300
+"""A step makes `SAMPLES_A_STEP` samples with a few calls each: a tenth of a millisecond."""
+PARTITIONS = MOST_CALLS_A_STEP + 100
+
+
+def test_no_step_of_a_scrape_grows_with_the_partitions_or_the_topics(
+    broker: InProcessBroker, scraped: ScrapedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources = scraped.metrics._sources
+    broker.create_topic("t", PARTITIONS)
+    topics = [f"t{number}" for number in range(PARTITIONS)]
+    for topic in topics:
+        sources.topic_stats.read(topic)
+    monkeypatch.setattr(MetadataCache, "contains", lambda _, topic: topic in ("t1", "t2"))
+    view, parts = View(sources), list[bytes]()
+    calls, most = 0, 0
+
+    def count(frame: object, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        for _ in chain(view.prepare(), scraped.metrics._text.steps(view, "", parts)):
+            most, calls = max(most, calls), 0
+    finally:
+        sys.setprofile(None)
+    found = Scraped(b"".join(parts).decode())
+    assert len(found.labels_of("kafka_log_log_size")) == PARTITIONS
+    assert len(found.labels_of("kafka_server_brokertopicmetrics_messagesin_total")) == 2 + 1
+    assert most < MOST_CALLS_A_STEP
+
+
+def test_a_scrape_that_nobody_waits_for_ends(broker: InProcessBroker, scraped: ScrapedBroker) -> None:
+    submitted: list[Steps] = []
+    scraped.metrics._slices = cast("SlicedWork", SimpleNamespace(submit=submitted.append))
+    waiting = broker.loop.create_task(scraped.metrics.render(""))
+    broker.loop.run_until_complete(asyncio.sleep(0))
+    (steps,) = submitted
+    next(steps)
+    waiting.cancel()
+    broker.loop.run_until_complete(asyncio.wait([waiting]))
+    assert list(steps) == []

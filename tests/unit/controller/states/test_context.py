@@ -102,3 +102,13 @@ def test_topic_ids_are_unique(context: ControllerContext) -> None:
         context.add_topic_id("t", b"2" * 16)
     with pytest.raises(ValueError, match="belongs to"):
         context.add_topic_id("u", b"1" * 16)
+
+
+def test_partitions_may_come_and_go_while_they_are_gone_through(context: ControllerContext) -> None:
+    assert list(context.each_partition()) == context.all_partitions == [T0, T1, U0]
+    assert (context.partition_count_of("t"), context.partition_count_of("x")) == (2, 0)
+    going = context.each_partition()
+    assert next(going) == T0
+    context.update_assignment(TopicPartition("new", 0), ReplicaAssignment((1,)))
+    context.remove_topic("u")
+    assert list(going) == [T1]
