@@ -19,6 +19,7 @@ from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.dynamic_config import DynamicBrokerConfig
 from odradek.broker.config.dynamic_passwords import Passwords
 from odradek.broker.config_handlers import ConfigHandlers
+from odradek.broker.controller_setup import controller_config_of
 from odradek.broker.coordinators.add_partitions_to_txn_manager import AddPartitionsToTxnManager
 from odradek.broker.coordinators.coordinator_setup import make_group_coordinator, make_transaction_coordinator
 from odradek.broker.coordinators.transaction_verification import TransactionVerification
@@ -44,7 +45,7 @@ from odradek.broker.network.socket_server import SocketServer
 from odradek.broker.quotas.quota_managers import QuotaManagers
 from odradek.broker.quotas.request_throttle import RequestThrottle
 from odradek.broker.replica_manager.replication_setup import make_log_manager, make_replica_manager
-from odradek.broker.sasl_setup import make_authentications
+from odradek.broker.sasl_setup import make_authentications, make_sasl_parts
 from odradek.broker.security.sasl.credential_cache import ScramCredentialCache
 from odradek.controller.admin.config_admin import ConfigAdmin
 from odradek.controller.admin.config_changes import ConfigChangeListener
@@ -122,7 +123,8 @@ class KafkaServer:
         self._log_manager = make_log_manager(config, self.clock, self.timer, self._machine)
         self._log_manager.on_log_dir_failure = self._on_log_dir_failure
         self._open_tree = open_tree
-        self._make_link: MakeLink = make_link or SocketLinks(config, self.timer, self._tls_contexts)
+        sasl = partial(make_sasl_parts, self.clock, self._machine, self._scram_credentials)
+        self._make_link: MakeLink = make_link or SocketLinks(config, self.timer, self._tls_contexts, sasl)
         self._tree: MetadataTree | None = None
         self._services: Services | None = None
         self._links: ClusterLinks | None = None
@@ -296,7 +298,7 @@ class KafkaServer:
     ) -> Services:
         config = self.config
         topic_waits = TopicWaits(cache, self.timer)
-        controller_config = self._controller_config()
+        controller_config = controller_config_of(config)
         admin = AdminManager(
             client=client,
             config=controller_config,
@@ -387,21 +389,6 @@ class KafkaServer:
             timer=self.timer,
             channel=ControllerChannels(links.control_transport, self.timer),
             new_topic_id=self._machine.new_id,
-        )
-
-    def _controller_config(self) -> ControllerConfig:
-        config = self.config
-        return ControllerConfig(
-            broker_id=self.broker_id,
-            inter_broker_listener_name=config.listeners.inter_broker.name,
-            delete_topic_enable=config.delete_topic_enable,
-            auto_leader_rebalance_enable=config.auto_leader_rebalance_enable,
-            leader_imbalance_per_broker_percentage=config.leader_imbalance_per_broker_percentage,
-            leader_imbalance_check_interval_seconds=config.leader_imbalance_check_interval_seconds,
-            num_partitions=config.num_partitions,
-            default_replication_factor=config.default_replication_factor,
-            metadata_version=config.metadata_version,
-            broker_settings=lambda: config.settings,
         )
 
     # While it runs

@@ -78,7 +78,6 @@ NAMED_BY_TESTS_ALONE: dict[str, str] = {
     "protocol/codec/schema.py:uint32": "a type of the schema language that no served API needs",
     "timer/purgatory.py:num_keys": "tests see by it that nothing is left",
     "timer/system_timer.py:inspect": "tests see by it where tasks wait",
-    "broker/security/sasl": "the side of the client, which links to other brokers use",
     "broker/security/tls/settings.py:of_client": "commands read it",
     "controller/model/acls.py": "codes and types of ACLs",
     "broker/machine/worker_processes.py:process_ids": "tests see by it that processes end",

@@ -17,7 +17,7 @@ from odradek.broker.config.keys.groups import ASSIGNORS
 from odradek.broker.config.keys.not_served.effects import refusal
 from odradek.broker.config.keys.replication import RACK_AWARE_REPLICA_SELECTOR
 from odradek.broker.config.listeners import Listeners
-from odradek.controller.model.broker_info import SecurityProtocol
+from odradek.controller.model.broker_info import SASL_PROTOCOLS
 from odradek.protocol.metadata_version import OLDEST_BETWEEN_BROKERS, MetadataVersion
 from odradek.protocol.records.compression import CompressionType
 from odradek.protocol.records.layout import MAGIC_V2
@@ -28,7 +28,6 @@ from odradek.storage.config.log_config import check_broker_settings
 
 _HOST: Final = re.compile(r"[0-9a-zA-Z\-%._:]*")
 _MIB: Final = 1024 * 1024
-_SERVED_BETWEEN_BROKERS: Final = frozenset({SecurityProtocol.PLAINTEXT, SecurityProtocol.SSL})
 
 
 def _require(condition: bool, message: str) -> None:
@@ -170,10 +169,11 @@ def check_dynamic(
 
     `settings` are the texts that are not defaults, `connection_overrides` is `max.connections.per.ip.overrides`.
     """
-    _check_unserved(values, listeners)
+    _check_unserved(values)
     check_listeners(listeners)
     _check_early_start(values, listeners)
     _check_listener_settings(settings, listeners)
+    _check_sasl_between_brokers(values, settings, listeners)
     check_broker_settings(settings)
     _require(
         cast("int", values["max.connections.per.ip"]) > 0 or bool(connection_overrides),
@@ -183,16 +183,7 @@ def check_dynamic(
     _require(not invalid, f"max.connections.per.ip.overrides contains invalid addresses : {','.join(invalid)}")
 
 
-def _check_unserved(values: Mapping[str, ConfigValue], listeners: Listeners) -> None:
-    for purpose, listener in (
-        ("Requests to other brokers", listeners.inter_broker),
-        ("The controller's requests", listeners.control),
-    ):
-        _require(
-            listener.security_protocol in _SERVED_BETWEEN_BROKERS,
-            f"{purpose} would go over {listener.security_protocol.name}, which is not supported yet; "
-            "PLAINTEXT and SSL are.",
-        )
+def _check_unserved(values: Mapping[str, ConfigValue]) -> None:
     _require(
         not values["process.roles"],
         "process.roles is set, but this broker has no KRaft mode: it joins a ZooKeeper cluster (zookeeper.connect) or "
@@ -284,6 +275,22 @@ def _check_early_start(values: Mapping[str, ConfigValue], listeners: Listeners) 
             f"early.start.listeners contains listener {name}, but this is not contained in listeners or "
             "controller.listener.names",
         )
+
+
+def _check_sasl_between_brokers(
+    values: Mapping[str, ConfigValue], settings: Mapping[str, str], listeners: Listeners
+) -> None:
+    listener = listeners.inter_broker
+    if listener.security_protocol not in SASL_PROTOCOLS:
+        return
+    key = "sasl.enabled.mechanisms"
+    text = settings.get(f"{LISTENER_PREFIX}{listener.name.lower()}.{key}")
+    enabled = values[key] if text is None else BROKER_CONFIG_KEYS[key].parse(text)
+    _require(
+        values["sasl.mechanism.inter.broker.protocol"] in cast("list[str]", enabled),
+        "sasl.mechanism.inter.broker.protocol must be included in sasl.enabled.mechanisms when SASL is used for "
+        "inter-broker communication",
+    )
 
 
 def _check_listener_settings(settings: Mapping[str, str], listeners: Listeners) -> None:

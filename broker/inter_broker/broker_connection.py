@@ -116,8 +116,11 @@ class BrokerConnection:
     async def _connected(self) -> AnswerReceiver:
         if self._closed.done():
             raise ConnectionAbortedError(f"the link to {self} was closed")
-        if self._receiver is not None and self._receiver.is_open:
-            return self._receiver
+        receiver = self._receiver
+        if receiver is not None and receiver.is_open:
+            if receiver.usable_until_ms is None or self._settings.timer.monotonic_ms() < receiver.usable_until_ms:
+                return receiver
+            self._disconnect(ConnectionAbortedError("the session ends soon"))
         self._versions = None
         timeout_ms = min(
             self._settings.connection_setup_timeout_ms << self._failed_attempts,

@@ -1,4 +1,4 @@
-"""Links over sockets, with or without TLS.
+"""Links over sockets, with or without TLS and SASL.
 
 Apache Kafka accepts an answer of any size from another broker. Here it is limited to the bytes that a follower requests
 plus `socket.request.max.bytes`: the first batch of an answer comes even if it is larger than requested, and no producer
@@ -14,6 +14,7 @@ import socket
 from typing import TYPE_CHECKING
 
 from odradek.broker.network.frame_buffers import FrameBuffers
+from odradek.controller.model.broker_info import SASL_PROTOCOLS
 from odradek.storage.config.config_def import ConfigError
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.inter_broker.broker_connection import BrokerConnection, LinkSettings
     from odradek.broker.network.answer_receiver import AnswerReceiver
+    from odradek.broker.security.sasl.mechanisms import SaslParts
     from odradek.broker.security.tls.tls_contexts import TlsContexts
     from odradek.controller.model.broker_info import EndPoint
     from odradek.timer.system_timer import SystemTimer
@@ -46,10 +48,19 @@ async def connect(
 class SocketLinks:
     """Implements `ports.MakeLink`."""
 
-    def __init__(self, config: BrokerConfig, timer: SystemTimer, tls: Callable[[], TlsContexts] | None = None) -> None:
-        """`tls` gives the contexts of listeners with TLS; without it there are none."""
+    def __init__(
+        self,
+        config: BrokerConfig,
+        timer: SystemTimer,
+        tls: Callable[[], TlsContexts] | None = None,
+        sasl: Callable[[], SaslParts] | None = None,
+    ) -> None:
+        """`tls` gives the contexts of listeners with TLS, `sasl` what SASL mechanisms are made from; without them there
+        is neither.
+        """
         self._tls = tls
         self._config = config
+        self._sasl = sasl
         self._timer = timer
         self._receive_buffer_bytes = config.replica_socket_receive_buffer_bytes
         self._settings: LinkSettings | None = None
@@ -82,6 +93,8 @@ class SocketLinks:
         receiver = await connect(end_point, make_receiver, context)
         if self._receive_buffer_bytes != USE_OS_DEFAULT:
             receiver.set_socket_option(socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_buffer_bytes)
+        if end_point.security_protocol in SASL_PROTOCOLS:
+            await self._authenticate(end_point, receiver)
         return receiver
 
     def _client_context(self, end_point: EndPoint) -> ssl.SSLContext:
@@ -91,3 +104,15 @@ class SocketLinks:
             return self._tls().client_context(end_point.listener_name)
         except ConfigError as error:
             raise ConnectionError(str(error)) from error
+
+    async def _authenticate(self, end_point: EndPoint, receiver: AnswerReceiver) -> None:
+        from odradek.broker.inter_broker.sasl_links import authenticate_link
+
+        assert self._sasl is not None, "a broker gives the parts"
+        try:
+            usable_ms = await authenticate_link(self._config, self._sasl(), end_point.listener_name, receiver)
+        except BaseException as error:
+            receiver.abort(error if isinstance(error, OSError) else ConnectionAbortedError("connecting was cancelled"))
+            raise
+        if usable_ms:
+            receiver.usable_until_ms = self._timer.monotonic_ms() + usable_ms

@@ -33,6 +33,8 @@ class AnswerReceiver(asyncio.BufferedProtocol):
         self._answer: asyncio.Future[memoryview] | None = None
         self._drained: asyncio.Future[None] | None = None
         """Done when the transport takes more bytes; None while it does."""
+        self.usable_until_ms: int | None = None
+        """Monotonic time from which on no request should be sent: the session ends soon. None: no end."""
 
     @property
     def is_open(self) -> bool:

@@ -5,6 +5,7 @@ Kafka: SaslChannelBuilder.configure, JaasContext.loadServerContext.
 
 from __future__ import annotations
 
+import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from odradek.broker.security.sasl.ports import MakeSaslServer, SaslClient, ScramCredentials, TokenCache
     from odradek.storage.disk.ports import IoPool
     from odradek.timer.clock import Clock
+
+logger = logging.getLogger(__name__)
 
 _ROOM: Final = "odradek.broker.security.sasl"
 MECHANISMS: Final = {
@@ -59,6 +62,10 @@ def sasl_context(config: BrokerConfig, listener_name: str, mechanism: str, parts
     """What a mechanism of a listener is made from, on both sides. Raises: ConfigError."""
     key = f"listener.name.{listener_name.lower()}.{mechanism.lower()}.sasl.jaas.config"
     text = config.settings.get(key)
+    if text is None and config.listener_value(listener_name, "sasl.jaas.config", "") is not None:
+        logger.warning(
+            "Server config sasl.jaas.config should be prefixed with SASL mechanism name, ignoring config: set %s", key
+        )
     if text is None:
         raise ConfigError(
             f"Could not find a 'KafkaServer' or '{listener_name.lower()}.KafkaServer' entry in the JAAS configuration: "
@@ -70,6 +77,15 @@ def sasl_context(config: BrokerConfig, listener_name: str, mechanism: str, parts
         lambda name: config.listener_value(listener_name, name, mechanism),
         *parts,
     )
+
+
+def client_context(mechanism: str, jaas_config: str, clock: Clock, random_bytes: Callable[[int], bytes]) -> SaslContext:
+    """What the client of a command is made from. Raises: ConfigError."""
+    from odradek.broker.security.sasl.credential_cache import ScramCredentialCache
+    from odradek.storage.disk.ports import InlineIoPool
+
+    parts = SaslParts(clock, InlineIoPool(), random_bytes, ScramCredentialCache(), None)
+    return SaslContext(mechanism, parse_jaas_config(jaas_config), lambda name: None, *parts)
 
 
 def enabled_mechanisms(config: BrokerConfig, listener_name: str, parts: SaslParts) -> dict[str, EnabledMechanism]:

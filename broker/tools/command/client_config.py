@@ -20,10 +20,21 @@ CONNECTION_SETUP_TIMEOUT_MS: Final = 10_000
 CONNECTION_SETUP_TIMEOUT_MAX_MS: Final = 30_000
 PLAINTEXT: Final = "PLAINTEXT"
 CONFIG_PROVIDERS: Final = "config.providers"
+SASL_PLAINTEXT: Final = "SASL_PLAINTEXT"
+
+
+class ClientSasl(NamedTuple):
+    """How a client authenticates. Its repr has no password."""
+
+    mechanism: str
+    jaas_config: str
+
+    def __repr__(self) -> str:
+        return f"ClientSasl({self.mechanism})"
 
 
 class ClientConfig(NamedTuple):
-    """Settings of a client: servers, its name, and its time limits."""
+    """Settings of a client: servers, its name, its time limits, and how it authenticates."""
 
     bootstrap: str
     """`host:port,host:port`."""
@@ -34,6 +45,7 @@ class ClientConfig(NamedTuple):
     retry_backoff_ms: int
     connection_setup_timeout_ms: int
     connection_setup_timeout_max_ms: int
+    sasl: ClientSasl | None = None
 
 
 KEYS: Final = (
@@ -42,6 +54,8 @@ KEYS: Final = (
     "default.api.timeout.ms",
     "request.timeout.ms",
     "retry.backoff.ms",
+    "sasl.jaas.config",
+    "sasl.mechanism",
     "security.protocol",
     "socket.connection.setup.timeout.max.ms",
     "socket.connection.setup.timeout.ms",
@@ -84,11 +98,11 @@ def client_config(
     """The configuration from `--bootstrap-server` and a properties file.
 
     Keys that are neither in `KEYS` nor in `also` (those that the command reads itself) get a warning on stderr.
-    Raises: CommandFailed for a value that is not valid, and for a security protocol other than PLAINTEXT.
+    Raises: CommandFailed for a value that is not valid, and for a security protocol with TLS.
     """
     protocol = settings.get("security.protocol", PLAINTEXT).strip()
-    if protocol.upper() != PLAINTEXT:
-        raise CommandFailed(f"security.protocol={protocol} is not supported: only {PLAINTEXT} is")
+    if protocol.upper() not in (PLAINTEXT, SASL_PLAINTEXT):
+        raise CommandFailed(f"security.protocol={protocol} is not supported: {PLAINTEXT} and {SASL_PLAINTEXT} are")
     for name in sorted(settings.keys() - {*KEYS, *also}):
         sys.stderr.write(f"odradek: warning: the configuration '{name}' is not used by this command\n")
     return ClientConfig(
@@ -103,7 +117,16 @@ def client_config(
         connection_setup_timeout_max_ms=_milliseconds(
             settings, "socket.connection.setup.timeout.max.ms", CONNECTION_SETUP_TIMEOUT_MAX_MS
         ),
+        sasl=_sasl(settings) if protocol.upper() == SASL_PLAINTEXT else None,
     )
+
+
+def _sasl(settings: Mapping[str, str]) -> ClientSasl:
+    """Raises: CommandFailed."""
+    jaas_config = settings.get("sasl.jaas.config")
+    if jaas_config is None:
+        raise CommandFailed("sasl.jaas.config is not set: there is no JVM that reads a JAAS file")
+    return ClientSasl(settings.get("sasl.mechanism", "GSSAPI").strip(), jaas_config)
 
 
 def _milliseconds(settings: Mapping[str, str], name: str, default: int) -> int:

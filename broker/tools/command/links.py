@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.broker.inter_broker.broker_connection import BrokerConnection, LinkSettings
@@ -20,7 +19,8 @@ from odradek.timer.clock import Clock, SystemClock
 from odradek.timer.system_timer import SystemTimer
 
 if TYPE_CHECKING:
-    from odradek.broker.tools.command.client_config import ClientConfig
+    from odradek.broker.network.answer_receiver import AnswerReceiver
+    from odradek.broker.tools.command.client_config import ClientConfig, ClientSasl
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,17 @@ def links_of(config: ClientConfig) -> Iterator[Links]:
     timer = SystemTimer(clock)
     ticker = Ticker(asyncio.get_running_loop(), clock, timer)
     ticker.start()
+
+    async def connect_and_authenticate(
+        end_point: EndPoint, make_receiver: Callable[[], AnswerReceiver]
+    ) -> AnswerReceiver:
+        receiver = await connect(end_point, make_receiver, None)
+        if config.sasl is not None:
+            await _authenticate(config, config.sasl, receiver, clock)
+        return receiver
+
     settings = LinkSettings(
-        connect=partial(connect, context=None),
+        connect=connect_and_authenticate,
         timer=timer,
         max_frame_bytes=MAX_FRAME_BYTES,
         connection_setup_timeout_ms=config.connection_setup_timeout_ms,
@@ -60,3 +69,15 @@ def links_of(config: ClientConfig) -> Iterator[Links]:
         yield Links(settings, clock, timer)
     finally:
         ticker.stop()
+
+
+async def _authenticate(config: ClientConfig, sasl: ClientSasl, receiver: AnswerReceiver, clock: Clock) -> None:
+    from odradek.broker.tools.command.sasl_client import authenticate_client
+
+    try:
+        usable_ms = await authenticate_client(sasl, config.client_id, receiver.exchange, clock)
+    except BaseException:
+        receiver.abort(ConnectionAbortedError("the authentication failed"))
+        raise
+    if usable_ms:
+        receiver.usable_until_ms = clock.monotonic_ms() + usable_ms

@@ -49,6 +49,8 @@ class SocketLink:
         """The highest common version by API key."""
         self._correlation_id = 0
         self._is_busy = False
+        self._usable_until_ms: int | None = None
+        """Monotonic time from which on the connection is opened anew: the SASL session ends soon. None: no end."""
 
     async def exchange(self, request: Request, response_type: type[ResponseT], timeout_ms: int) -> ResponseT:
         """Send a request in the highest common version and wait for its answer.
@@ -82,11 +84,26 @@ class SocketLink:
             self._socket = None
 
     async def _connected(self, until_ms: int) -> socket.socket:
+        if self._usable_until_ms is not None and self._clock.monotonic_ms() >= self._usable_until_ms:
+            self.close()
         if self._socket is None:
             connect_until_ms = min(until_ms, self._clock.monotonic_ms() + self._config.connection_setup_timeout_ms)
             self._socket = await self._open(connect_until_ms)
+            await self._authenticate(self._socket, until_ms)
             self._versions = await self._ask_versions(self._socket, API[ApiKey.API_VERSIONS].max_version, until_ms)
         return self._socket
+
+    async def _authenticate(self, sock: socket.socket, until_ms: int) -> None:
+        sasl = self._config.sasl
+        if sasl is None:
+            return
+        from odradek.broker.tools.command.sasl_client import authenticate_client
+
+        async def send(request: bytes) -> bytes:
+            return bytes(await self._send_and_receive(sock, request, until_ms))
+
+        usable_ms = await authenticate_client(sasl, self._config.client_id, send, self._clock)
+        self._usable_until_ms = self._clock.monotonic_ms() + usable_ms if usable_ms else None
 
     async def _open(self, until_ms: int) -> socket.socket:
         failure: OSError = ConnectionError(f"{self._address.host} has no address")
@@ -134,15 +151,19 @@ class SocketLink:
             encoded = encode_request(header, request)
         except EncodeError as error:
             raise VersionMismatch(f"No common version with {self._address} can encode this request: {error}") from error
-        await self._send(sock, frame_prefix(len(encoded)) + encoded, until_ms)
-        size = int.from_bytes(await self._receive(sock, 4, until_ms), "big", signed=True)
-        if size < 0:
-            raise ConnectionAbortedError(f"{self._address} sent an answer of {size} bytes")
-        frame = await self._receive(sock, size, until_ms)
+        frame = await self._send_and_receive(sock, encoded, until_ms)
         try:
             return decode_answer(memoryview(frame), header, response_type)
         except DecodeError as error:
             raise ConnectionAbortedError(f"{self._address} sent an invalid answer to {header}: {error}") from error
+
+    async def _send_and_receive(self, sock: socket.socket, request: bytes, until_ms: int) -> bytearray:
+        """The answer to a frame, both without their sizes."""
+        await self._send(sock, frame_prefix(len(request)) + request, until_ms)
+        size = int.from_bytes(await self._receive(sock, 4, until_ms), "big", signed=True)
+        if size < 0:
+            raise ConnectionAbortedError(f"{self._address} sent an answer of {size} bytes")
+        return await self._receive(sock, size, until_ms)
 
     async def _send(self, sock: socket.socket, data: bytes, until_ms: int) -> None:
         rest = memoryview(data)

@@ -101,7 +101,9 @@ ACTING: Final = frozenset(
         "connections.max.reauth.ms",
         "node.id",
         "sasl.enabled.mechanisms",
+        "sasl.jaas.config",
         "sasl.login.callback.handler.class",
+        "sasl.mechanism.inter.broker.protocol",
         "sasl.oauthbearer.clock.skew.seconds",
         "sasl.oauthbearer.expected.audience",
         "sasl.oauthbearer.expected.issuer",
@@ -125,7 +127,6 @@ def _of_group(keys: Iterable[ConfigKey], reason: str) -> dict[str, str]:
 
 WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     **_of_group(SASL_KEYS, _SECURITY),
-    "sasl.jaas.config": "a broker reads it with the prefix listener.name.<listener>.<mechanism>.",
     **_of_group(METRIC_KEYS, _NO_METRICS),
     **_of_group(TIERED_STORAGE_KEYS, "there is no tiered storage"),
     **_of_group(SHARE_GROUP_KEYS, _GROUPS),

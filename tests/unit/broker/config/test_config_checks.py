@@ -249,10 +249,13 @@ def test_exempt_addresses_look_like_addresses() -> None:
         (
             {
                 "listeners": "SASL_SSL://:9093",
-                "listener.security.protocol.map": "SASL_SSL:PLAINTEXT",
                 "security.inter.broker.protocol": "SASL_SSL",
+                "sasl.mechanism.inter.broker.protocol": "PLAIN",
+                "listener.name.sasl_ssl.sasl.enabled.mechanisms": "SCRAM-SHA-256",
+                "sasl.enabled.mechanisms": "PLAIN",
             },
-            "Requests to other brokers would go over SASL_SSL",
+            "sasl.mechanism.inter.broker.protocol must be included in sasl.enabled.mechanisms when SASL is used for "
+            "inter-broker communication",
         ),
         (
             {"group.coordinator.rebalance.protocols": "classic,consumer"},

@@ -1,0 +1,64 @@
+"""SASL on connections to other brokers: this broker authenticates with the JAAS entry of the listener.
+
+A session that ends is not authenticated again on its connection: the next request after 85 % of it opens another
+connection.
+
+Kafka: SaslChannelBuilder (in client mode), ChannelBuilders.clientChannelBuilder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, cast
+
+from odradek.broker.security.sasl.client_authenticator import ClientExchange, authenticate
+from odradek.broker.security.sasl.mechanisms import mechanism_module, sasl_context
+from odradek.broker.security.sasl.ports import SaslError
+from odradek.storage.config.config_def import ConfigError
+
+if TYPE_CHECKING:
+    from odradek.broker.config.broker_config import BrokerConfig
+    from odradek.broker.network.answer_receiver import AnswerReceiver
+    from odradek.broker.security.sasl.mechanisms import SaslParts
+    from odradek.broker.security.sasl.ports import SaslClient
+    from odradek.storage.disk.ports import IoPool
+
+
+async def authenticate_link(
+    config: BrokerConfig, parts: SaslParts, listener_name: str, receiver: AnswerReceiver
+) -> int:
+    """Authenticate on a new connection to a listener of another broker.
+
+    Returns the ms for which the connection may be used; 0: there is no limit. Raises: OSError.
+    """
+    mechanism = cast("str", config.value("sasl.mechanism.inter.broker.protocol"))
+    try:
+        client = mechanism_module(mechanism).make_client(sasl_context(config, listener_name, mechanism, parts))
+    except ConfigError as error:
+        raise ConnectionError(str(error)) from error
+
+    async def evaluate(challenge: bytes) -> bytes | None:
+        return await evaluate_in_pool(parts.io_pool, client, challenge)
+
+    return await authenticate(ClientExchange(mechanism, str(config.broker_id), receiver.exchange, evaluate))
+
+
+async def evaluate_in_pool(io_pool: IoPool, client: SaslClient, challenge: bytes) -> bytes | None:
+    """`evaluate_challenge` in a thread: it may hash for milliseconds. Raises: SaslError."""
+    waiting: asyncio.Future[bytes | SaslError | OSError | None] = asyncio.get_running_loop().create_future()
+
+    def work() -> bytes | SaslError | None:
+        try:
+            return client.evaluate_challenge(challenge)
+        except SaslError as error:
+            return error
+
+    def done(result: bytes | SaslError | OSError | None) -> None:
+        if not waiting.done():
+            waiting.set_result(result)
+
+    io_pool.submit(work, done)
+    result = await waiting
+    if result is None or isinstance(result, bytes):
+        return result
+    raise result

@@ -1,0 +1,100 @@
+"""The client's side of a SASL authentication: ApiVersions, SaslHandshake, and the tokens in SaslAuthenticate requests.
+
+It runs on any event loop: the caller sends the frames, and decides where an exchange of a mechanism may block.
+
+Kafka: SaslClientAuthenticator.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+
+from odradek.broker.security.sasl.ports import SaslError
+from odradek.protocol.api import API, ApiKey
+from odradek.protocol.codec.decode_error import DecodeError
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.headers import RequestHeader, decode_response, encode_request
+from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from odradek.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from odradek.protocol.codec.schema import Request, Response
+
+ResponseT = TypeVar("ResponseT", bound="Response")
+
+HANDSHAKE_VERSION: Final = 1
+SESSION_USED_PERCENT: Final = 85
+"""The share of a session after which a client authenticates again; Kafka's clients: between 85 and 95 percent."""
+
+
+class ClientAuthenticationFailed(ConnectionError):
+    """The server refuses the client, or is not the one that knows the password. Nothing was sent after that."""
+
+
+class ClientExchange(NamedTuple):
+    """How a client authenticates on one connection."""
+
+    mechanism: str
+    client_id: str
+    send: Callable[[bytes], Awaitable[memoryview | bytes]]
+    """Sends a request and returns its answer, both without sizes. Raises: OSError."""
+    evaluate: Callable[[bytes], Awaitable[bytes | None]]
+    """`SaslClient.evaluate_challenge`, where it may block. Raises: SaslError."""
+
+
+async def authenticate(exchange: ClientExchange) -> int:
+    """Returns the ms after which the session should not be used any more; 0: it does not end.
+
+    Raises: OSError; ClientAuthenticationFailed if the client or the server is refused.
+    """
+    versions = await _ask(exchange, 0, ApiVersionsRequest(), 0, ApiVersionsResponse)
+    highest = {one.api_key: one.max_version for one in versions.api_keys}
+    if highest.get(ApiKey.SASL_HANDSHAKE, 0) < HANDSHAKE_VERSION or ApiKey.SASL_AUTHENTICATE not in highest:
+        raise ClientAuthenticationFailed("the server does not know SaslAuthenticate")
+    version = min(highest[ApiKey.SASL_AUTHENTICATE], API[ApiKey.SASL_AUTHENTICATE].max_version)
+    request = SaslHandshakeRequest(mechanism=exchange.mechanism)
+    handshake = await _ask(exchange, 1, request, HANDSHAKE_VERSION, SaslHandshakeResponse)
+    if handshake.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
+        raise ClientAuthenticationFailed(
+            f"Client SASL mechanism '{exchange.mechanism}' not enabled in the server, enabled mechanisms are "
+            f"[{', '.join(handshake.mechanisms)}]"
+        )
+    if handshake.error_code != ErrorCode.NONE:
+        raise ClientAuthenticationFailed(
+            f"Unknown error code {handshake.error_code}, client mechanism is "
+            f"{exchange.mechanism}, enabled mechanisms are [{', '.join(handshake.mechanisms)}]"
+        )
+    lifetime_ms, correlation_id, challenge = 0, 2, b""
+    while (token := await _evaluate(exchange, challenge)) is not None:
+        answer = await _ask(
+            exchange, correlation_id, SaslAuthenticateRequest(auth_bytes=token), version, SaslAuthenticateResponse
+        )
+        if answer.error_code != ErrorCode.NONE:
+            raise ClientAuthenticationFailed(answer.error_message or f"error {answer.error_code}")
+        lifetime_ms, challenge = answer.session_lifetime_ms, bytes(answer.auth_bytes)
+        correlation_id += 1
+    return lifetime_ms * SESSION_USED_PERCENT // 100
+
+
+async def _evaluate(exchange: ClientExchange, challenge: bytes) -> bytes | None:
+    try:
+        return await exchange.evaluate(challenge)
+    except SaslError as error:
+        raise ClientAuthenticationFailed(str(error)) from error
+
+
+async def _ask(
+    exchange: ClientExchange, correlation_id: int, request: Request, version: int, response_type: type[ResponseT]
+) -> ResponseT:
+    header = RequestHeader(ApiKey(request.API_KEY), version, correlation_id, exchange.client_id)
+    answer = await exchange.send(encode_request(header, request))
+    try:
+        answered_id, response = decode_response(ApiKey(request.API_KEY), version, answer)
+    except DecodeError as error:
+        raise ConnectionAbortedError(f"an invalid answer to {header}: {error}") from error
+    if answered_id != correlation_id or not isinstance(response, response_type):
+        raise ConnectionAbortedError(f"an answer with correlation id {answered_id} to {header}")
+    return response

@@ -1,0 +1,40 @@
+"""The SASL client of a command, for links on asyncio and on `socket_loop` alike. Imported when it is needed.
+
+Kafka: SaslChannelBuilder (in client mode).
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from odradek.broker.security.sasl.client_authenticator import ClientExchange, authenticate
+from odradek.broker.security.sasl.mechanisms import client_context, mechanism_module
+from odradek.broker.tools.command.failures import CommandFailed
+from odradek.storage.config.config_def import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from odradek.broker.tools.command.client_config import ClientSasl
+    from odradek.timer.clock import Clock
+
+
+async def authenticate_client(
+    sasl: ClientSasl, client_id: str, send: Callable[[bytes], Awaitable[memoryview | bytes]], clock: Clock
+) -> int:
+    """Authenticate on a new connection: `send` sends a frame and returns its answer.
+
+    Returns the ms for which the connection may be used; 0: there is no limit. Raises: OSError; CommandFailed if the
+    configuration is not valid.
+    """
+    try:
+        context = client_context(sasl.mechanism, sasl.jaas_config, clock, os.urandom)
+        client = mechanism_module(sasl.mechanism).make_client(context)
+    except ConfigError as error:
+        raise CommandFailed(str(error)) from error
+
+    async def evaluate(challenge: bytes) -> bytes | None:
+        return client.evaluate_challenge(challenge)  # a command has nothing else to do
+
+    return await authenticate(ClientExchange(sasl.mechanism, client_id, send, evaluate))

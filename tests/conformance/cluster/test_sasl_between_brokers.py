@@ -1,0 +1,133 @@
+"""A cluster of Odradek and Apache Kafka whose brokers authenticate to each other.
+
+Apache's tool has written their credentials into ZooKeeper before the first start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import confluent_kafka
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+from kazoo.client import KazooClient
+
+from odradek.timer.clock import SystemClock
+from tests.support.processes.apache import ApacheBroker, ZooKeeper
+from tests.support.processes.commands import run_command
+from tests.support.processes.odradek_process import OdradekBroker
+from tests.support.processes.ports import free_port
+from tests.support.processes.sasl_listeners import CANARY, client_properties, listener_settings
+from tests.support.processes.tools import Tools
+from tests.support.waiting import eventually
+
+PASSWORD = f"{CANARY}-between-brokers"
+MECHANISM = "SCRAM-SHA-512"
+SESSION_MS = 3000
+Brokers = list[OdradekBroker | ApacheBroker]
+
+
+def settings_of(broker_id: int, port: int, sasl_port: int) -> dict[str, str]:
+    settings = listener_settings(port, sasl_port, between_brokers=MECHANISM)
+    name = "listener.name.auth.scram-sha-512.sasl.jaas.config"
+    module = settings[name].partition(" ")[0]
+    return settings | {
+        "broker.id": str(broker_id),
+        name: f'{module} required username="admin" password="{PASSWORD}";',
+        "listener.name.auth.connections.max.reauth.ms": str(SESSION_MS),
+        "default.replication.factor": "2",
+        "min.insync.replicas": "2",
+        "offsets.topic.replication.factor": "2",
+    }
+
+
+@pytest.fixture(scope="module")
+def brokers(
+    zookeeper: ZooKeeper, tools: Tools, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Brokers, int]]:
+    """Odradek with id 0, which starts first, and Apache Kafka with id 1; the SASL port of the first."""
+    tmp_path = tmp_path_factory.mktemp("cluster")
+    chroot = zookeeper.new_chroot()
+    kazoo = KazooClient(zookeeper.address)
+    kazoo.start()
+    kazoo.ensure_path(chroot.removeprefix(zookeeper.address))  # the tool does not make it
+    kazoo.stop()
+    kazoo.close()
+    which = ("--entity-type", "users", "--entity-name", "admin")
+    tools.run("configs", "--zookeeper", chroot, "--alter", *which, "--add-config", f"{MECHANISM}=[password={PASSWORD}]")
+    ports = [(free_port(), free_port()) for _ in range(2)]
+    odradek = OdradekBroker(
+        tmp_path / "odradek", settings_of(0, *ports[0]) | {"zookeeper.connect": chroot}, ports[0][0]
+    )
+    apache = ApacheBroker(tmp_path / "apache", chroot, settings_of(1, *ports[1]), port=ports[1][0])
+    made: Brokers = [odradek, apache]
+    try:
+        for broker in made:
+            broker.start()
+        yield made, ports[0][1]
+        for broker in reversed(made):
+            broker.stop()
+        log = odradek.log_text()
+        assert CANARY not in log
+        assert "Traceback" not in log
+    finally:
+        for broker in made:
+            broker.close()
+
+
+def test_replicas_follow_over_sasl_and_beyond_the_end_of_their_sessions(
+    brokers: tuple[Brokers, int], unique: Callable[[str], str], tmp_path: Path
+) -> None:
+    _, port = brokers
+    address = f"127.0.0.1:{port}"
+    settings = {
+        "bootstrap.servers": address,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": MECHANISM,
+        "sasl.username": "admin",
+        "sasl.password": PASSWORD,
+    }
+    topic = unique("sasl")
+    admin = AdminClient(settings)
+    admin.create_topics([NewTopic(topic, 4, 2)])[topic].result(20)
+    producer = confluent_kafka.Producer(settings | {"acks": "all"})
+    errors: list[object] = []
+
+    def delivered(error: object, _: object) -> None:
+        if error is not None:
+            errors.append(error)
+
+    produced, clock = 0, SystemClock()
+    began_ms = clock.monotonic_ms()
+    while clock.monotonic_ms() - began_ms < 3 * SESSION_MS:
+        producer.produce(topic, str(produced).encode(), partition=produced % 4, on_delivery=delivered)
+        assert producer.flush(20) == 0
+        produced += 1
+    assert not errors
+
+    def in_sync() -> set[int]:
+        partitions = admin.list_topics(topic, timeout=10).topics[topic].partitions.values()
+        return {len(partition.isrs) for partition in partitions}
+
+    eventually(in_sync, accept=lambda sizes: sizes == {2}, timeout_s=20)
+    config = tmp_path / "client.properties"
+    config.write_text(client_properties(MECHANISM, "admin", PASSWORD))
+    listed = run_command(address, "topics", "--command-config", str(config), "--list")
+    assert topic in listed.stdout.decode().split()
+    consumed = run_command(
+        address, "consume", "--command-config", str(config), "--topic", topic, "--from-beginning",
+        "--max-messages", str(produced),
+    )  # fmt: skip
+    assert {int(line) for line in consumed.stdout.split()} == set(range(produced))
+
+
+def test_a_command_with_the_wrong_password_says_so_and_not_the_password(
+    brokers: tuple[Brokers, int], tmp_path: Path
+) -> None:
+    _, port = brokers
+    config = tmp_path / "client.properties"
+    config.write_text(client_properties(MECHANISM, "admin", f"{CANARY}-wrong"))
+    failed = run_command(f"127.0.0.1:{port}", "topics", "--command-config", str(config), "--list", status=1)
+    assert f"invalid credentials with SASL mechanism {MECHANISM}" in failed.stderr
+    assert CANARY not in failed.stderr

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import pytest
+
+from odradek.broker.tools.command.client_config import ClientSasl, client_config
+from odradek.broker.tools.command.failures import CommandFailed
+from odradek.broker.tools.command.sasl_client import authenticate_client
+from odradek.timer.clock import ManualClock
+from tests.support.async_test import async_test
+
+JAAS = "org.apache.kafka.common.security.plain.PlainLoginModule required username=a password=canary;"
+
+
+async def no_server(request: bytes) -> bytes:
+    raise ConnectionResetError("no server")
+
+
+@async_test
+async def test_a_configuration_that_is_not_valid_fails_the_command() -> None:
+    for sasl, message in (
+        (ClientSasl("GSSAPI", JAAS), "GSSAPI is not supported"),
+        (ClientSasl("PLAIN", "nothing"), "Login module control flag not specified"),
+        (ClientSasl("SCRAM-SHA-256", JAAS), "which is not supported"),
+    ):
+        with pytest.raises(CommandFailed, match=message) as failure:
+            await authenticate_client(sasl, "me", no_server, ManualClock())
+        assert "canary" not in str(failure.value)
+
+
+@async_test
+async def test_a_server_that_goes_is_an_error_of_the_connection() -> None:
+    with pytest.raises(ConnectionResetError):
+        await authenticate_client(ClientSasl("PLAIN", JAAS), "me", no_server, ManualClock())
+
+
+def test_the_configuration_of_a_client() -> None:
+    settings = {"security.protocol": "sasl_plaintext", "sasl.mechanism": "PLAIN", "sasl.jaas.config": JAAS}
+    config = client_config(None, settings)
+    assert config.sasl == ClientSasl("PLAIN", JAAS)
+    assert "canary" not in repr(config)
+    assert client_config(None, {"sasl.jaas.config": JAAS}).sasl is None
+    with pytest.raises(CommandFailed, match=r"sasl\.jaas\.config is not set"):
+        client_config(None, {"security.protocol": "SASL_PLAINTEXT"})
