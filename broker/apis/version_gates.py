@@ -28,7 +28,8 @@ TRANSACTIONAL: Final = frozenset(
 )
 """Not advertised before 0.11 either."""
 
-_OF_MEMBERS: Final = frozenset({ApiKey.OFFSET_COMMIT, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT})
+_OF_MEMBERS: Final = frozenset({ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT})
+"""OffsetCommit is checked by its handler: Apache Kafka asks the authorizer first there."""
 
 
 def check(api_key: int, request: Request, metadata_version: MetadataVersion) -> None:

@@ -18,7 +18,7 @@ from odradek.broker.apis.existing_partitions import split_by_existence, with_ref
 from odradek.broker.apis.groups.group_requests import group_context
 from odradek.broker.apis.services import in_slices
 from odradek.controller.model.acls import AclOperation, ResourceType
-from odradek.protocol.errors import ErrorCode
+from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestTopic,
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 @in_slices
 def handle(broker: Services, ctx: RequestContext, request: OffsetCommitRequest) -> Steps:
     require(broker, ctx, AclOperation.READ, ResourceType.GROUP, request.group_id)
+    if request.group_instance_id is not None and not broker.config.metadata_version.has_static_membership:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     names = (topic.name for topic in request.topics)
     authorized = yield from filter_by_authorized(broker, ctx, AclOperation.READ, ResourceType.TOPIC, names)
     existing, refused = yield from split_by_existence(broker, request.topics, authorized, _refusal)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Generator
 from random import Random
 
-from odradek.controller.loop_turns import ITEMS_A_TURN, collected, in_turns
+from odradek.controller.loop_turns import ITEMS_A_TURN, collected, in_turns, result_in_turns
 from odradek.timer.sliced_work import SLICE_MS
 from tests.support.async_test import async_test
 from tests.support.simulation.virtual_loop import VirtualLoop
@@ -67,3 +68,18 @@ async def test_what_is_collected_leaves_others_their_turn() -> None:
     await other()
     assert await work == frozenset(range(3 * ITEMS_A_TURN))
     assert turns >= 3
+
+
+@async_test
+async def test_the_result_of_work_in_steps_comes_after_turns_of_others() -> None:
+    happened: list[str] = []
+
+    def work() -> Generator[None, None, str]:
+        for _ in range(ITEMS_A_TURN):
+            yield
+        happened.append("last step")
+        return "result"
+
+    asyncio.get_running_loop().call_soon(happened.append, "other")
+    assert await result_in_turns(work()) == "result"
+    assert happened == ["other", "last step"]

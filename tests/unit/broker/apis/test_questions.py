@@ -426,6 +426,35 @@ def test_each_fetch_of_a_session_asks_for_all_its_topics(
     assert codes == [29, 29]
 
 
+def test_the_session_of_a_follower_opens_no_topic_to_a_client(
+    broker: InProcessBroker, authorizer: ScriptedAuthorizer
+) -> None:
+    """Neither to a consumer that has found out its id, nor to one that calls itself a replica."""
+    authorizer.rights = [CLUSTER[Op.CLUSTER_ACTION]]
+    one = {"topic": "a", "partitions": [{"partition": 0, "partition_max_bytes": 999, "current_leader_epoch": -1}]}
+    opening = build(ApiKey.FETCH, replica_id=-3, session_epoch=0, topics=[one], max_wait_ms=0)
+    assert broker.call(opening, 12).responses[0].partitions[0].error_code == 29  # type: ignore[attr-defined]
+    opening = build(ApiKey.FETCH, replica_id=3, session_epoch=0, topics=[one], max_wait_ms=0)
+    session = broker.call(opening, 12).session_id  # type: ignore[attr-defined]
+    assert session
+    for epoch in (1, 2):
+        request = build(ApiKey.FETCH, replica_id=3, session_id=session, session_epoch=epoch, max_wait_ms=0)
+        broker.call(request, 12)
+    authorizer.rights = []
+    for epoch, replica_id in ((3, -1), (4, 3)):
+        request = build(ApiKey.FETCH, replica_id=replica_id, session_id=session, session_epoch=epoch, max_wait_ms=0)
+        answer = broker.call(request, 12)
+        parts = [part for found in answer.responses for part in found.partitions]  # type: ignore[attr-defined]
+        assert [(part.error_code, bytes(part.records or b"")) for part in parts] == [(29, b"")]
+
+
+def test_a_refusal_names_the_request_and_its_client(broker: InProcessBroker, authorizer: ScriptedAuthorizer) -> None:
+    answer = broker.call(build(ApiKey.LIST_PARTITION_REASSIGNMENTS, topics=None), 0)
+    assert answer.error_code == 31  # type: ignore[attr-defined]
+    message = "Request ListPartitionReassignments of User:ANONYMOUS from 10.0.0.7 is not authorized."
+    assert answer.error_message == message  # type: ignore[attr-defined]
+
+
 def test_an_unauthorized_produce_without_acks_closes_the_connection(
     broker: InProcessBroker, authorizer: ScriptedAuthorizer
 ) -> None:

@@ -11,6 +11,7 @@ from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.errors import ErrorCode
 from tests.support.in_process.in_process_broker import InProcessBroker, in_process_broker, no_bugs_logged
+from tests.support.in_process.scripted_authorizer import ScriptedAuthorizer
 from tests.support.wire.requests import build
 
 OLD_FORMAT = {"log.message.format.version": "0.10.2"}
@@ -50,6 +51,18 @@ def test_members_name_their_instance_since_2_3(tmp_path: Path, version: str, is_
         assert (
             code_of(broker, ApiKey.HEARTBEAT, 4, group_instance_id=None, **fields) is not ErrorCode.UNSUPPORTED_VERSION
         )
+
+
+def test_a_commit_of_a_static_member_is_refused_before_2_3_if_the_client_may_commit(tmp_path: Path) -> None:
+    topics = [{"name": "t", "partitions": [{"partition_index": 0, "committed_offset": 0, "committed_metadata": ""}]}]
+    commit = build(ApiKey.OFFSET_COMMIT, group_id="g", group_instance_id="i", topics=topics)
+    with no_bugs_logged(), in_process_broker(tmp_path, {"inter.broker.protocol.version": "2.2"}) as broker:
+        codes = []
+        for authorizer in (None, ScriptedAuthorizer()):
+            broker.services.authorizer = authorizer
+            answer = broker.call(commit, 7)
+            codes.append(answer.topics[0].partitions[0].error_code)  # type: ignore[attr-defined]
+        assert codes == [ErrorCode.UNSUPPORTED_VERSION, ErrorCode.GROUP_AUTHORIZATION_FAILED]
 
 
 def test_topics_have_no_ids_before_2_8(tmp_path: Path) -> None:
