@@ -121,7 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if parsed.command == "health":
         from odradek.broker.health import main as health
 
-        return health(parsed.address)
+        return health(parsed.address, parsed.command_config)
     if parsed.command == "completion":
         from odradek.broker.tools.completion import print_script
 
@@ -148,6 +148,7 @@ def _parser() -> argparse.ArgumentParser:
         "health", help="check whether a broker answers", description="Exit status 0 if it does."
     )
     health.add_argument("address", metavar="HOST:PORT")
+    health.add_argument("--command-config", metavar="FILE", help="properties of the client: security.protocol, ssl.*")
     _add_metadata(commands)
     completion = commands.add_parser(
         "completion",

@@ -55,6 +55,7 @@ WITHOUT_UNIT_TEST: dict[str, str] = {
 OPENS_SOCKETS: dict[str, str] = {
     "tests/unit/broker/network/test_direct_socket.py": "a pair of sockets, which is on no network",
     "tests/unit/broker/tools/command/test_socket_link.py": "its other end is a thread of the test, on a free port",
+    "tests/unit/broker/tools/command/test_tls_socket.py": "pairs of sockets, which are on no network",
     "tests/unit/broker/tools/command/test_socket_loop.py": "pairs of sockets, which are on no network",
     "tests/unit/broker/network/test_tls_handshakes.py": "a flag of a call on a fake socket",
     "tests/unit/broker/network/test_listening_socket.py": "binds free ports and connects nobody to them",
@@ -78,7 +79,6 @@ NAMED_BY_TESTS_ALONE: dict[str, str] = {
     "protocol/codec/schema.py:uint32": "a type of the schema language that no served API needs",
     "timer/purgatory.py:num_keys": "tests see by it that nothing is left",
     "timer/system_timer.py:inspect": "tests see by it where tasks wait",
-    "broker/security/tls/settings.py:of_client": "commands read it",
     "controller/model/acls.py": "codes and types of ACLs",
     "broker/machine/worker_processes.py:process_ids": "tests see by it that processes end",
     "controller/tree/embedded_tree.py:expire_session": "tests have sessions expire",

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Mapping
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.broker.tools.command.failures import CommandFailed
+
+if TYPE_CHECKING:
+    import ssl
 
 DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"
 CLIENT_ID: Final = "odradek-admin"
@@ -19,6 +22,9 @@ RETRY_BACKOFF_MS: Final = 100
 CONNECTION_SETUP_TIMEOUT_MS: Final = 10_000
 CONNECTION_SETUP_TIMEOUT_MAX_MS: Final = 30_000
 PLAINTEXT: Final = "PLAINTEXT"
+SSL: Final = "SSL"
+SASL_SSL: Final = "SASL_SSL"
+TLS_PREFIX: Final = "ssl."
 CONFIG_PROVIDERS: Final = "config.providers"
 SASL_PLAINTEXT: Final = "SASL_PLAINTEXT"
 
@@ -46,6 +52,8 @@ class ClientConfig(NamedTuple):
     connection_setup_timeout_ms: int
     connection_setup_timeout_max_ms: int
     sasl: ClientSasl | None = None
+    tls_context: ssl.SSLContext | None = None
+    """None without TLS."""
 
 
 KEYS: Final = (
@@ -98,12 +106,14 @@ def client_config(
     """The configuration from `--bootstrap-server` and a properties file.
 
     Keys that are neither in `KEYS` nor in `also` (those that the command reads itself) get a warning on stderr.
-    Raises: CommandFailed for a value that is not valid, and for a security protocol with TLS.
+    Raises: CommandFailed for a value that is not valid.
     """
     protocol = settings.get("security.protocol", PLAINTEXT).strip()
-    if protocol.upper() not in (PLAINTEXT, SASL_PLAINTEXT):
-        raise CommandFailed(f"security.protocol={protocol} is not supported: {PLAINTEXT} and {SASL_PLAINTEXT} are")
+    if protocol.upper() not in (PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL):
+        raise CommandFailed(f"Invalid value {protocol} for configuration security.protocol")
     for name in sorted(settings.keys() - {*KEYS, *also}):
+        if name.startswith(TLS_PREFIX):
+            continue
         sys.stderr.write(f"odradek: warning: the configuration '{name}' is not used by this command\n")
     return ClientConfig(
         bootstrap=settings.get("bootstrap.servers", DEFAULT_BOOTSTRAP) if bootstrap is None else bootstrap,
@@ -117,7 +127,8 @@ def client_config(
         connection_setup_timeout_max_ms=_milliseconds(
             settings, "socket.connection.setup.timeout.max.ms", CONNECTION_SETUP_TIMEOUT_MAX_MS
         ),
-        sasl=_sasl(settings) if protocol.upper() == SASL_PLAINTEXT else None,
+        sasl=_sasl(settings) if protocol.upper() in (SASL_PLAINTEXT, SASL_SSL) else None,
+        tls_context=tls_context(settings),
     )
 
 
@@ -127,6 +138,20 @@ def _sasl(settings: Mapping[str, str]) -> ClientSasl:
     if jaas_config is None:
         raise CommandFailed("sasl.jaas.config is not set: there is no JVM that reads a JAAS file")
     return ClientSasl(settings.get("sasl.mechanism", "GSSAPI").strip(), jaas_config)
+
+
+def tls_context(settings: Mapping[str, str]) -> ssl.SSLContext | None:
+    """The TLS context of a client by its `ssl.*` keys; None if it connects without TLS. Raises: CommandFailed."""
+    if settings.get("security.protocol", PLAINTEXT).strip().upper() not in (SSL, SASL_SSL):
+        return None
+    from odradek.broker.security.tls.settings import TlsSettings
+    from odradek.broker.security.tls.ssl_factory import SslFactory
+    from odradek.storage.config.config_def import ConfigError
+
+    try:
+        return SslFactory(TlsSettings.of_client(settings), is_server=False).client_context
+    except ConfigError as error:
+        raise CommandFailed(str(error)) from error
 
 
 def _milliseconds(settings: Mapping[str, str], name: str, default: int) -> int:

@@ -52,7 +52,7 @@ def links_of(config: ClientConfig) -> Iterator[Links]:
     async def connect_and_authenticate(
         end_point: EndPoint, make_receiver: Callable[[], AnswerReceiver]
     ) -> AnswerReceiver:
-        receiver = await connect(end_point, make_receiver, None)
+        receiver = await connect(end_point, make_receiver, config.tls_context)
         if config.sasl is not None:
             await _authenticate(config, config.sasl, receiver, clock)
         return receiver

@@ -8,7 +8,7 @@ Kafka: NetworkClient (with one request in flight).
 from __future__ import annotations
 
 import socket
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from odradek.broker.inter_broker.request_format import (
     VersionMismatch,
@@ -29,7 +29,10 @@ from odradek.protocol.messages.api_versions import ApiVersionsResponse
 if TYPE_CHECKING:
     from odradek.broker.tools.command.addresses import Address
     from odradek.broker.tools.command.client_config import ClientConfig
+    from odradek.broker.tools.command.tls_socket import TlsSocket
     from odradek.timer.clock import Clock
+
+    Stream: TypeAlias = socket.socket | TlsSocket
 
 ResponseT = TypeVar("ResponseT", bound=Response)
 CHUNK_BYTES = 256 * 1024
@@ -44,7 +47,7 @@ class SocketLink:
         self._address = address
         self._config = config
         self._clock = clock
-        self._socket: socket.socket | None = None
+        self._socket: Stream | None = None
         self._versions: dict[int, int] = {}
         """The highest common version by API key."""
         self._correlation_id = 0
@@ -83,17 +86,17 @@ class SocketLink:
             self._socket.close()
             self._socket = None
 
-    async def _connected(self, until_ms: int) -> socket.socket:
+    async def _connected(self, until_ms: int) -> Stream:
         if self._usable_until_ms is not None and self._clock.monotonic_ms() >= self._usable_until_ms:
             self.close()
         if self._socket is None:
             connect_until_ms = min(until_ms, self._clock.monotonic_ms() + self._config.connection_setup_timeout_ms)
-            self._socket = await self._open(connect_until_ms)
+            self._socket = await self._secured(await self._open(connect_until_ms), connect_until_ms)
             await self._authenticate(self._socket, until_ms)
             self._versions = await self._ask_versions(self._socket, API[ApiKey.API_VERSIONS].max_version, until_ms)
         return self._socket
 
-    async def _authenticate(self, sock: socket.socket, until_ms: int) -> None:
+    async def _authenticate(self, sock: Stream, until_ms: int) -> None:
         sasl = self._config.sasl
         if sasl is None:
             return
@@ -104,6 +107,13 @@ class SocketLink:
 
         usable_ms = await authenticate_client(sasl, self._config.client_id, send, self._clock)
         self._usable_until_ms = self._clock.monotonic_ms() + usable_ms if usable_ms else None
+
+    async def _secured(self, connected: socket.socket, until_ms: int) -> Stream:
+        if self._config.tls_context is None:
+            return connected
+        from odradek.broker.tools.command.tls_socket import TlsSocket
+
+        return await TlsSocket.connect(connected, self._config.tls_context, self._address.host, until_ms)
 
     async def _open(self, until_ms: int) -> socket.socket:
         failure: OSError = ConnectionError(f"{self._address.host} has no address")
@@ -133,7 +143,7 @@ class SocketLink:
                 raise
         raise failure
 
-    async def _ask_versions(self, sock: socket.socket, version: int, until_ms: int) -> dict[int, int]:
+    async def _ask_versions(self, sock: Stream, version: int, until_ms: int) -> dict[int, int]:
         response = await self._ask(sock, versions_request(), ApiVersionsResponse, version, until_ms)
         ours = versions_in_common(response)
         if response.error_code == ErrorCode.UNSUPPORTED_VERSION and version > 0:
@@ -143,7 +153,7 @@ class SocketLink:
         return ours
 
     async def _ask(
-        self, sock: socket.socket, request: Request, response_type: type[ResponseT], version: int, until_ms: int
+        self, sock: Stream, request: Request, response_type: type[ResponseT], version: int, until_ms: int
     ) -> ResponseT:
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         header = RequestHeader(ApiKey(request.API_KEY), version, self._correlation_id, self._config.client_id)
@@ -157,7 +167,7 @@ class SocketLink:
         except DecodeError as error:
             raise ConnectionAbortedError(f"{self._address} sent an invalid answer to {header}: {error}") from error
 
-    async def _send_and_receive(self, sock: socket.socket, request: bytes, until_ms: int) -> bytearray:
+    async def _send_and_receive(self, sock: Stream, request: bytes, until_ms: int) -> bytearray:
         """The answer to a frame, both without their sizes."""
         await self._send(sock, frame_prefix(len(request)) + request, until_ms)
         size = int.from_bytes(await self._receive(sock, 4, until_ms), "big", signed=True)
@@ -165,7 +175,7 @@ class SocketLink:
             raise ConnectionAbortedError(f"{self._address} sent an answer of {size} bytes")
         return await self._receive(sock, size, until_ms)
 
-    async def _send(self, sock: socket.socket, data: bytes, until_ms: int) -> None:
+    async def _send(self, sock: Stream, data: bytes, until_ms: int) -> None:
         rest = memoryview(data)
         while rest:
             try:
@@ -173,7 +183,7 @@ class SocketLink:
             except BlockingIOError:
                 await wait_for(sock, WRITE, until_ms)
 
-    async def _receive(self, sock: socket.socket, size: int, until_ms: int) -> bytearray:
+    async def _receive(self, sock: Stream, size: int, until_ms: int) -> bytearray:
         """The memory grows with what has come, not with what the broker has announced."""
         received = bytearray()
         while len(received) < size:

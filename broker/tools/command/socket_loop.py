@@ -10,11 +10,9 @@ import selectors
 from collections import deque
 from collections.abc import Awaitable, Coroutine, Generator, Sequence
 from types import coroutine
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, cast
 
 if TYPE_CHECKING:
-    import socket
-
     from odradek.timer.clock import Clock
 
 T = TypeVar("T")
@@ -22,10 +20,16 @@ READ = selectors.EVENT_READ
 WRITE = selectors.EVENT_WRITE
 
 
+class Waitable(Protocol):
+    """What a selector waits for: a socket, with TLS or without."""
+
+    def fileno(self) -> int: ...
+
+
 class _Wait(NamedTuple):
     """What a coroutine yields to wait for a socket, or only for time."""
 
-    socket: socket.socket | None
+    socket: Waitable | None
     events: int
     until_ms: int
 
@@ -54,7 +58,7 @@ class _Group:
 
 
 @coroutine
-def wait_for(sock: socket.socket, events: int, until_ms: int) -> Generator[_Wait, None, None]:
+def wait_for(sock: Waitable, events: int, until_ms: int) -> Generator[_Wait, None, None]:
     """Wait until a socket is ready. Raises: TimeoutError when the monotonic clock is at `until_ms`."""
     yield _Wait(sock, events, until_ms)
 

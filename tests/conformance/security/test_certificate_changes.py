@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import socket
 import ssl
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from odradek.protocol.api import ApiKey
-from tests.conformance.conftest import NewBroker
 from tests.conformance.security.conftest import Certificates
 from tests.support.broker import Broker
 from tests.support.certificates import PASSWORD, Identity
+from tests.support.processes.apache import ApacheBroker
+from tests.support.processes.odradek_process import OdradekBroker
 from tests.support.processes.ports import free_port
 from tests.support.waiting import eventually
 from tests.support.wire.raw_client import RawClient
@@ -26,23 +28,26 @@ PREFIX = "listener.name.clients.ssl.keystore."
 
 
 @pytest.fixture
-def served(new_broker: NewBroker, certificates: Certificates, tmp_path: Path) -> tuple[Broker, int, Path]:
+def served(
+    make_broker: Callable[..., ApacheBroker | OdradekBroker], certificates: Certificates, tmp_path: Path
+) -> Iterator[tuple[Broker, int, Path]]:
     """A broker with a TLS listener, its port, and the file of its key store."""
     plain, port = free_port(), free_port()
     path = certificates.broker.write_pkcs12(tmp_path / "broker.p12")
-    broker = new_broker(
-        **certificates.broker_settings(
-            **{
-                "listeners": f"PLAINTEXT://127.0.0.1:{plain},CLIENTS://127.0.0.1:{port}",
-                "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CLIENTS:SSL",
-                "listener.name.clients.ssl.keystore.location": str(path),
-                "password.encoder.secret": "encoder-secret",
-                "ssl.client.auth": "none",
-            }
-        )
+    settings = certificates.broker_settings(
+        **{
+            "listeners": f"PLAINTEXT://127.0.0.1:{plain},CLIENTS://127.0.0.1:{port}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CLIENTS:SSL",
+            "listener.name.clients.ssl.keystore.location": str(path),
+            "password.encoder.secret": "encoder-secret",
+            "ssl.client.auth": "none",
+        }
     )
-    broker.port = plain  # type: ignore[misc]
-    return broker, port, path
+    broker = make_broker(tmp_path / "broker", settings)
+    broker.port = plain
+    broker.start()
+    yield broker, port, path
+    broker.close()
 
 
 def shown(port: int, certificates: Certificates) -> bytes | None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import confluent_kafka
 import pytest
@@ -74,3 +77,21 @@ def test_a_wrong_password(bootstrap: str, certificates: Certificates) -> None:
     producer.purge()
     producer.flush(TIMEOUT_S)
     assert any("Authentication failed: Invalid username or password" in error for error in errors)
+
+
+def test_a_command(bootstrap: str, certificates: Certificates, tmp_path: Path) -> None:
+    properties = tmp_path / "client.properties"
+    properties.write_text(
+        "security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nssl.truststore.type=PEM\n"
+        f"ssl.truststore.location={certificates.ca}\n"
+        'sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" '
+        'password="secret";\n'
+    )
+    command = [sys.executable, "-m", "odradek", "topics", "--bootstrap-server", bootstrap]
+    listed = subprocess.run(
+        [*command, "--command-config", str(properties), "--create", "--topic", "by-command"],
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert listed.returncode == 0, listed.stderr

@@ -54,7 +54,7 @@ def test_variables_of_config_providers_are_replaced(
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"security.protocol": "SASL_SSL"}, "security.protocol=SASL_SSL is not supported"),
+        ({"security.protocol": "TLS"}, "Invalid value TLS for configuration security.protocol"),
         ({"request.timeout.ms": "soon"}, "Invalid value soon for configuration request.timeout.ms: Not a number"),
         ({"retry.backoff.ms": "-1"}, "Invalid value -1 for configuration retry.backoff.ms: Value must be at least 0"),
     ],
@@ -71,3 +71,13 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, content: bytes | 
         file.write_bytes(content)
     with pytest.raises(CommandFailed, match="cannot read the client configuration"):
         read_properties(str(file))
+
+
+def test_tls() -> None:
+    assert client_config(None, {}).tls_context is None
+    settings = {"security.protocol": "ssl", "ssl.endpoint.identification.algorithm": ""}
+    context = client_config(None, settings).tls_context
+    assert context is not None
+    assert not context.check_hostname
+    with pytest.raises(CommandFailed, match="SSL key store is specified, but key store password is not"):
+        client_config(None, {"security.protocol": "SSL", "ssl.keystore.location": "x"})
