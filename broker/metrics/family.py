@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.metrics.labels import Labels
@@ -57,23 +58,13 @@ class Family:
     """For a summary, which `read` does not serve."""
 
 
-def gauge(
-    name: str,
-    description: str,
-    read: Callable[[View], float],
-    *,
-    mbean: str = NOT_IN_JMX,
-) -> Family:
-    """A gauge without labels."""
-    return Family(name, Kind.GAUGE, (), description, mbean, lambda view: (("", read(view)),))
+def _bare(kind: Kind, name: str, description: str, read: Callable[[View], float], *, mbean: str = NOT_IN_JMX) -> Family:
+    """A metric without labels."""
+    return Family(name, kind, (), description, mbean, lambda view: (("", read(view)),))
 
 
-def counter(name: str, description: str, read: Callable[[View], float], *, mbean: str = NOT_IN_JMX) -> Family:
-    """A counter without labels."""
-    return Family(name, Kind.COUNTER, (), description, mbean, lambda view: (("", read(view)),))
-
-
-def gauges(
+def _labelled(
+    kind: Kind,
     name: str,
     labels: tuple[str, ...],
     description: str,
@@ -81,20 +72,14 @@ def gauges(
     *,
     mbean: str = NOT_IN_JMX,
 ) -> Family:
-    """A gauge with labels."""
-    return Family(name, Kind.GAUGE, labels, description, mbean, read)
+    """A metric with labels."""
+    return Family(name, kind, labels, description, mbean, read)
 
 
-def counters(
-    name: str,
-    labels: tuple[str, ...],
-    description: str,
-    read: Callable[[View], Samples],
-    *,
-    mbean: str = NOT_IN_JMX,
-) -> Family:
-    """A counter with labels."""
-    return Family(name, Kind.COUNTER, labels, description, mbean, read)
+gauge: Final = partial(_bare, Kind.GAUGE)
+counter: Final = partial(_bare, Kind.COUNTER)
+gauges: Final = partial(_labelled, Kind.GAUGE)
+counters: Final = partial(_labelled, Kind.COUNTER)
 
 
 def summaries(
@@ -113,9 +98,6 @@ def summary_lines(name: str, labels: Labels, histogram: Histogram) -> Iterable[s
     """The lines of one histogram."""
     before = f"{labels}," if labels else ""
     for quantile, value in zip(QUANTILES, histogram.quantiles(), strict=True):
-        yield (
-            f'{name}{{{before}quantile="{quantile:.2f}"}} {value}\n'
-            if quantile < 0.999
-            else (f'{name}{{{before}quantile="{quantile}"}} {value}\n')
-        )
+        digits = 2 if quantile < 0.999 else 3
+        yield f'{name}{{{before}quantile="{quantile:.{digits}f}"}} {value}\n'
     yield f"{name}_count{{{labels}}} {histogram.count}\n" if labels else f"{name}_count {histogram.count}\n"
