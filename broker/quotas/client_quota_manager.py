@@ -11,7 +11,7 @@ Kafka: ClientQuotaManager, ThrottledChannel, ThrottleCallback.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from odradek.broker.quotas.client_quota_callback import CallbackQuotas
 from odradek.broker.quotas.client_sensors import ClientSensors, SensorTable
@@ -32,6 +32,14 @@ logger = logging.getLogger(__name__)
 
 EXPIRATION_CHECK_MS: Final = 30_000
 """How often silent clients are looked for. Kafka: Metrics.ExpireSensorTask."""
+
+
+class QuotaSettings(TypedDict, total=False):
+    """What all types of quotas may be given besides a clock and a timer."""
+
+    window_count: int
+    window_ms: int
+    callback: ClientQuotaCallback | None
 
 
 class ClientQuotaManager:

@@ -10,9 +10,9 @@ Kafka: ControllerMutationQuotaManager, StrictControllerMutationQuota, Permissive
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Unpack, cast
 
-from odradek.broker.quotas.client_quota_manager import ClientQuotaManager
+from odradek.broker.quotas.client_quota_manager import ClientQuotaManager, QuotaSettings
 from odradek.broker.quotas.client_sensors import ClientSensors
 from odradek.broker.quotas.quota_entity import ClientQuotaType
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -21,7 +21,6 @@ from odradek.timer.token_bucket import TokenBucket, token_throttle_time_ms
 
 if TYPE_CHECKING:
     from odradek.broker.network.request import RequestContext
-    from odradek.broker.quotas.client_quota_callback import ClientQuotaCallback
     from odradek.broker.quotas.quota_levels import Tags
     from odradek.timer.clock import Clock
     from odradek.timer.system_timer import SystemTimer
@@ -88,23 +87,8 @@ class ControllerMutationQuota:
 class ControllerMutationQuotaManager(ClientQuotaManager):
     """The manager of these quotas."""
 
-    def __init__(
-        self,
-        clock: Clock,
-        timer: SystemTimer,
-        *,
-        window_count: int = 11,
-        window_ms: int = 1_000,
-        callback: ClientQuotaCallback | None = None,
-    ) -> None:
-        super().__init__(
-            ClientQuotaType.CONTROLLER_MUTATION,
-            clock,
-            timer,
-            window_count=window_count,
-            window_ms=window_ms,
-            callback=callback,
-        )
+    def __init__(self, clock: Clock, timer: SystemTimer, **settings: Unpack[QuotaSettings]) -> None:
+        super().__init__(ClientQuotaType.CONTROLLER_MUTATION, clock, timer, **settings)
 
     def new_quota_for(self, ctx: RequestContext, *, strict_since_version: int | None) -> ControllerMutationQuota:
         """The quota for a request, which is strict from a version on; None: never."""

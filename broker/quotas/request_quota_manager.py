@@ -11,15 +11,14 @@ Kafka: ClientRequestQuotaManager.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Unpack
 
-from odradek.broker.quotas.client_quota_manager import ClientQuotaManager
+from odradek.broker.quotas.client_quota_manager import ClientQuotaManager, QuotaSettings
 from odradek.broker.quotas.quota_entity import ClientQuotaType
 from odradek.timer.sampled_rate import Rate
 
 if TYPE_CHECKING:
     from odradek.broker.network.request import RequestContext
-    from odradek.broker.quotas.client_quota_callback import ClientQuotaCallback
     from odradek.timer.clock import Clock
     from odradek.timer.system_timer import SystemTimer
 
@@ -29,18 +28,8 @@ NANOS_TO_PERCENTAGE_PER_SECOND: Final = 100 / 1_000_000_000
 class ClientRequestQuotaManager(ClientQuotaManager):
     """The manager of request quotas. It counts the requests to which the dispatcher has given their times."""
 
-    def __init__(
-        self,
-        clock: Clock,
-        timer: SystemTimer,
-        *,
-        window_count: int = 11,
-        window_ms: int = 1_000,
-        callback: ClientQuotaCallback | None = None,
-    ) -> None:
-        super().__init__(
-            ClientQuotaType.REQUEST, clock, timer, window_count=window_count, window_ms=window_ms, callback=callback
-        )
+    def __init__(self, clock: Clock, timer: SystemTimer, **settings: Unpack[QuotaSettings]) -> None:
+        super().__init__(ClientQuotaType.REQUEST, clock, timer, **settings)
         self.exempt_rate = Rate(window_count=2, window_ms=30_000)
         """Percent of the loop's time for exempt requests, over Kafka's windows of metrics."""
 
