@@ -82,14 +82,19 @@ def _known_places(found: Sequence[Place]) -> str:
     return "|".join(f"'{place.key}'" for place in found if place.words)
 
 
+def _with_values(place: Place) -> Iterator[tuple[str, Flag]]:
+    """The options that take a value, each with the patterns of a shell's `case` that match it."""
+    for flag in place.flags:
+        if flag.takes_value:
+            yield "|".join(f"'{place.key} {name}'" for name in flag.names), flag
+
+
 def _bash(found: Sequence[Place]) -> str:
     values, words = [], []
     for place in found:
-        for flag in place.flags:
-            if flag.takes_value:
-                reply = f'$(compgen -W "{" ".join(flag.choices)}" -- "$word")' if flag.choices else ""
-                patterns = "|".join(f"'{place.key} {name}'" for name in flag.names)
-                values.append(f"        {patterns}) COMPREPLY=({reply}); return ;;")
+        for patterns, flag in _with_values(place):
+            reply = f'$(compgen -W "{" ".join(flag.choices)}" -- "$word")' if flag.choices else ""
+            values.append(f"        {patterns}) COMPREPLY=({reply}); return ;;")
         names = [name for flag in place.flags for name in flag.names]
         offered = " ".join([*place.commands, *place.choices, *names])
         words.append(f"        '{place.key}') offered='{offered}' ;;")
@@ -99,11 +104,9 @@ def _bash(found: Sequence[Place]) -> str:
 def _zsh(found: Sequence[Place]) -> str:
     values, words = [], []
     for place in found:
-        for flag in place.flags:
-            if flag.takes_value:
-                reply = f"compadd -- {' '.join(flag.choices)}" if flag.choices else "_files"
-                patterns = "|".join(f"'{place.key} {name}'" for name in flag.names)
-                values.append(f"        {patterns}) {reply}; return ;;")
+        for patterns, flag in _with_values(place):
+            reply = f"compadd -- {' '.join(flag.choices)}" if flag.choices else "_files"
+            values.append(f"        {patterns}) {reply}; return ;;")
         items = [_described(name, text) for name, text in place.commands.items()]
         items += [_described(choice, "") for choice in place.choices]
         items += [_described(name, flag.text) for flag in place.flags for name in flag.names]
