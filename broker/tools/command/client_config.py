@@ -118,13 +118,13 @@ def client_config(
     return ClientConfig(
         bootstrap=settings.get("bootstrap.servers", DEFAULT_BOOTSTRAP) if bootstrap is None else bootstrap,
         client_id=settings.get("client.id", client_id),
-        request_timeout_ms=_milliseconds(settings, "request.timeout.ms", REQUEST_TIMEOUT_MS),
-        api_timeout_ms=_milliseconds(settings, "default.api.timeout.ms", API_TIMEOUT_MS),
-        retry_backoff_ms=_milliseconds(settings, "retry.backoff.ms", RETRY_BACKOFF_MS),
-        connection_setup_timeout_ms=_milliseconds(
+        request_timeout_ms=integer(settings, "request.timeout.ms", REQUEST_TIMEOUT_MS),
+        api_timeout_ms=integer(settings, "default.api.timeout.ms", API_TIMEOUT_MS),
+        retry_backoff_ms=integer(settings, "retry.backoff.ms", RETRY_BACKOFF_MS),
+        connection_setup_timeout_ms=integer(
             settings, "socket.connection.setup.timeout.ms", CONNECTION_SETUP_TIMEOUT_MS
         ),
-        connection_setup_timeout_max_ms=_milliseconds(
+        connection_setup_timeout_max_ms=integer(
             settings, "socket.connection.setup.timeout.max.ms", CONNECTION_SETUP_TIMEOUT_MAX_MS
         ),
         sasl=_sasl(settings) if protocol.upper() in (SASL_PLAINTEXT, SASL_SSL) else None,
@@ -154,7 +154,8 @@ def tls_context(settings: Mapping[str, str]) -> ssl.SSLContext | None:
         raise CommandFailed(str(error)) from error
 
 
-def _milliseconds(settings: Mapping[str, str], name: str, default: int) -> int:
+def integer(settings: Mapping[str, str], name: str, default: int, *, least: int = 0) -> int:
+    """The value of a key, which is a number of at least `least`. Raises: CommandFailed."""
     text = settings.get(name)
     if text is None:
         return default
@@ -162,6 +163,6 @@ def _milliseconds(settings: Mapping[str, str], name: str, default: int) -> int:
         value = int(text)
     except ValueError:
         raise CommandFailed(f"Invalid value {text} for configuration {name}: Not a number of type INT") from None
-    if value < 0:
-        raise CommandFailed(f"Invalid value {text} for configuration {name}: Value must be at least 0")
+    if value < least:
+        raise CommandFailed(f"Invalid value {text} for configuration {name}: Value must be at least {least}")
     return value

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from odradek.broker.tools.command.client_config import read_properties, resolved
+from odradek.broker.tools.command.client_config import integer, read_properties, resolved
 from odradek.broker.tools.command.failures import CommandFailed
 from odradek.protocol.records.compression import CompressionType
 
@@ -85,16 +85,7 @@ class Properties:
 
     def number(self, name: str, default: int, *, least: int = 0) -> int:
         """Raises: CommandFailed."""
-        text = self._settings.get(name)
-        if text is None:
-            return default
-        try:
-            value = int(text)
-        except ValueError:
-            raise CommandFailed(f"Invalid value {text} for configuration {name}: Not a number of type INT") from None
-        if value < least:
-            raise CommandFailed(f"Invalid value {text} for configuration {name}: Value must be at least {least}")
-        return value
+        return integer(self._settings, name, default, least=least)
 
     def boolean(self, name: str, default: bool) -> bool:
         """Raises: CommandFailed."""
