@@ -234,6 +234,16 @@ class FakeOwner:
         self.closed.append((reason, detail))
 
 
+class FakeThrottle:
+    """Mutes a connection until it is removed from the throttles."""
+
+    def __init__(self) -> None:
+        self.is_abandoned = False
+
+    def abandon(self) -> None:
+        self.is_abandoned = True
+
+
 class Link:
     """A connection between a fake owner and a fake wire."""
 

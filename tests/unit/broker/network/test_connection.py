@@ -27,17 +27,6 @@ from tests.support.in_process.network import (
 )
 
 
-@pytest.fixture
-def link() -> Link:
-    return Link(Handlers())
-
-
-@pytest.fixture
-def handlers(link: Link) -> Handlers:
-    assert isinstance(link.owner, Handlers)
-    return link.owner
-
-
 def test_connection_tells_where_it_came_from_and_to(link: Link) -> None:
     connection = link.connection
     assert (connection.client_host, connection.client_port) == ("192.0.2.1", 50000)

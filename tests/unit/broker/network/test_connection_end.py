@@ -24,17 +24,6 @@ from tests.support.in_process.network import (
 RESET = ConnectionResetError("reset")
 
 
-@pytest.fixture
-def link() -> Link:
-    return Link(Handlers())
-
-
-@pytest.fixture
-def handlers(link: Link) -> Handlers:
-    assert isinstance(link.owner, Handlers)
-    return link.owner
-
-
 def answers_nothing(handlers: Handlers) -> None:
     """Every request has no response, such as Produce with acks=0, and takes half a turn."""
 

@@ -10,7 +10,17 @@ import pytest
 from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.network.memory_pool import MemoryPool
 from odradek.protocol.api import ApiKey
-from tests.support.in_process.network import FETCH, HEARTBEAT, PRODUCE, Handlers, Link, answer, answered, request
+from tests.support.in_process.network import (
+    FETCH,
+    HEARTBEAT,
+    PRODUCE,
+    FakeThrottle,
+    Handlers,
+    Link,
+    answer,
+    answered,
+    request,
+)
 
 POOL = 100_000
 
@@ -111,12 +121,18 @@ def test_a_connection_that_closes_gives_its_memory_back(handlers: Handlers, rece
     assert available(handlers) == POOL
 
 
-@pytest.mark.parametrize("key", [FETCH, PRODUCE])
-def test_a_connection_takes_no_memory_while_its_last_request_is_in_flight(handlers: Handlers, key: ApiKey) -> None:
-    link = Link(handlers)
+def _half_of_a_second_request(link: Link, key: ApiKey = PRODUCE) -> bytes:
+    """Receive one request and the first half of another. Returns the other half."""
     link.receive(request(key, 1))
     first, rest = arriving(PRODUCE, 2, 50_000)
     link.receive(first)
+    return rest
+
+
+@pytest.mark.parametrize("key", [FETCH, PRODUCE])
+def test_a_connection_takes_no_memory_while_its_last_request_is_in_flight(handlers: Handlers, key: ApiKey) -> None:
+    link = Link(handlers)
+    rest = _half_of_a_second_request(link, key)
     assert available(handlers) == POOL
     assert not link.transport.is_reading
     answer(handlers.waiting.pop())
@@ -127,14 +143,8 @@ def test_a_connection_takes_no_memory_while_its_last_request_is_in_flight(handle
 
 def test_a_muted_connection_takes_no_memory(handlers: Handlers) -> None:
     """Else clients that are ahead of their quotas could keep the memory from the others."""
-
-    class Throttle:
-        def abandon(self) -> None: ...
-
-    link, throttle = Link(handlers), Throttle()
-    link.receive(request(PRODUCE, 1))
-    first, rest = arriving(PRODUCE, 2, 50_000)
-    link.receive(first)
+    link, throttle = Link(handlers), FakeThrottle()
+    rest = _half_of_a_second_request(link)
     link.connection.throttles.add(throttle)
     answer(handlers.waiting.pop())
     assert available(handlers) == POOL
@@ -145,13 +155,8 @@ def test_a_muted_connection_takes_no_memory(handlers: Handlers) -> None:
 
 
 def test_a_muted_connection_that_has_ended_takes_no_memory(handlers: Handlers) -> None:
-    class Throttle:
-        def abandon(self) -> None: ...
-
-    link, throttle = Link(handlers), Throttle()
-    link.receive(request(PRODUCE, 1))
-    first, rest = arriving(PRODUCE, 2, 50_000)
-    link.receive(first)
+    link, throttle = Link(handlers), FakeThrottle()
+    rest = _half_of_a_second_request(link)
     link.connection.data_received(rest)
     link.connection.throttles.add(throttle)
     answer(handlers.waiting.pop())

@@ -7,26 +7,17 @@ import pytest
 from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.network.connection import READ_AHEAD_BYTES
 from odradek.broker.network.throttles import Throttles
-from tests.support.in_process.network import FETCH, HEARTBEAT, PRODUCE, Handlers, Link, answer, answered, request
-
-
-class FakeThrottle:
-    def __init__(self) -> None:
-        self.is_abandoned = False
-
-    def abandon(self) -> None:
-        self.is_abandoned = True
-
-
-@pytest.fixture
-def link() -> Link:
-    return Link(Handlers())
-
-
-@pytest.fixture
-def handlers(link: Link) -> Handlers:
-    assert isinstance(link.owner, Handlers)
-    return link.owner
+from tests.support.in_process.network import (
+    FETCH,
+    HEARTBEAT,
+    PRODUCE,
+    FakeThrottle,
+    Handlers,
+    Link,
+    answer,
+    answered,
+    request,
+)
 
 
 def test_the_answer_is_sent_and_the_next_request_waits(link: Link, handlers: Handlers) -> None:
