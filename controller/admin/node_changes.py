@@ -30,16 +30,28 @@ the same notification."""
 
 
 class NodeChangeListener:
-    """Processes the notifications below `parent` whose names begin with `prefix`, one at a time, oldest first."""
+    """Processes the notifications below `parent` whose names begin with `prefix`, one at a time, oldest first.
+
+    `read_all` is called after a lost session: notifications of its time may have expired. A TreeError that it raises
+    is logged, and the next change calls it again.
+    """
 
     def __init__(
-        self, client: MetadataClient, clock: Clock, parent: str, prefix: str, process: ProcessNotification
+        self,
+        client: MetadataClient,
+        clock: Clock,
+        parent: str,
+        prefix: str,
+        process: ProcessNotification,
+        read_all: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._client = client
         self._clock = clock
         self._parent = parent
         self._prefix = prefix
         self._process = process
+        self._read_all = read_all
+        self._has_lost_session = False
         self._last_executed_change = -1
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -81,7 +93,8 @@ class NodeChangeListener:
             self._task = None
 
     async def session_lost(self) -> None:
-        """Implements SessionListener: does nothing."""
+        """Implements SessionListener."""
+        self._has_lost_session = True
 
     def session_started(self) -> None:
         """Implements SessionListener: the watch is lost, so read the notifications again."""
@@ -96,6 +109,9 @@ class NodeChangeListener:
             self._changed.clear()
             try:
                 await self.process_notifications()
+                if self._has_lost_session and self._read_all is not None:
+                    await self._read_all()
+                self._has_lost_session = False
             except TreeError as error:
                 logger.error("Error while processing notifications of %s: %r", self._parent, error)
 

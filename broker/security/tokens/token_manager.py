@@ -86,7 +86,9 @@ class DelegationTokenManager:
         self._new_token_id = new_token_id
         self._random_bytes = random_bytes
         self._one_change = asyncio.Lock()
-        self._changes = NodeChangeListener(client, clock, TOKEN_CHANGES, TOKEN_CHANGE_PREFIX, self._token_changed)
+        self._changes = NodeChangeListener(
+            client, clock, TOKEN_CHANGES, TOKEN_CHANGE_PREFIX, self._token_changed, self._load_cache
+        )
 
     # Start and stop
 
@@ -101,11 +103,17 @@ class DelegationTokenManager:
         await self._changes.shutdown()
 
     async def _load_cache(self) -> None:
-        token_ids = await self._client.children(TOKENS)
-        logger.info("Loading the token cache. Total token count: %d", len(token_ids))
-        for start in range(0, len(token_ids), LOADED_AT_ONCE):
-            some = token_ids[start : start + LOADED_AT_ONCE]
-            await asyncio.gather(*(self._read_token(token_id) for token_id in some))
+        """Bring the whole cache to the state of the tree."""
+        async with self._one_change:
+            token_ids = set(await self._client.children(TOKENS))
+            logger.info("Loading the token cache. Total token count: %d", len(token_ids))
+            for token in self.cache.tokens():
+                if token.info.token_id not in token_ids:
+                    self.cache.remove(token.info.token_id)
+            unread = sorted(token_ids)
+            while unread:
+                some, unread = unread[:LOADED_AT_ONCE], unread[LOADED_AT_ONCE:]
+                await asyncio.gather(*(self._read_token(token_id) for token_id in some))
 
     async def _token_changed(self, path: str, data: bytes | None) -> None:
         token_id = (data or b"").decode("utf-8", "replace")

@@ -1,15 +1,25 @@
 """Keys of authentication.
 
-Kafka: BrokerSecurityConfigs, SaslConfigs.
+Kafka: BrokerSecurityConfigs, SaslConfigs, OAuthBearerValidatorCallbackHandler, OAuthBearerLoginCallbackHandler.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from odradek.broker.config.keys.callback_handlers import LOGINS, UNSECURED_LOGIN, UNSECURED_VALIDATOR, VALIDATORS
 from odradek.broker.config.keys.key import BrokerConfigKey, UpdateMode
 from odradek.storage.config.config_def import ConfigType, Importance, ValidString
+
+_OAUTHBEARER: Final = "org.apache.kafka.common.security.oauthbearer"
+
+VALIDATOR: Final = f"{_OAUTHBEARER}.OAuthBearerValidatorCallbackHandler"
+UNSECURED_VALIDATOR: Final = f"{_OAUTHBEARER}.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
+VALIDATORS: Final = (VALIDATOR, f"{_OAUTHBEARER}.secured.OAuthBearerValidatorCallbackHandler")
+
+LOGIN: Final = f"{_OAUTHBEARER}.OAuthBearerLoginCallbackHandler"
+UNSECURED_LOGIN: Final = f"{_OAUTHBEARER}.internals.unsecured.OAuthBearerUnsecuredLoginCallbackHandler"
+LOGINS: Final = (LOGIN, f"{_OAUTHBEARER}.secured.OAuthBearerLoginCallbackHandler")
+"""The classes of Apache Kafka's callback handlers of OAUTHBEARER, which are known by their names."""
 
 SASL_KEYS: Final = (
     BrokerConfigKey(

@@ -10,7 +10,7 @@ import pytest
 from odradek.broker.security.tokens.token_manager import DelegationTokenManager, TokenSettings
 from odradek.controller.model.delegation_token import Principal
 from odradek.controller.model.scram_mechanism import SCRAM_MECHANISMS
-from odradek.controller.tree.metadata_tree import Create, CreateMode, SetData
+from odradek.controller.tree.metadata_tree import Create, CreateMode, Delete, SetData
 from odradek.controller.znodes.delegation_token_nodes import TOKEN_CHANGE_PREFIX, TOKEN_CHANGES, token_path
 from odradek.storage.disk.ports import InlineIoPool
 from tests.support.async_test import async_test
@@ -109,3 +109,24 @@ async def test_a_token_whose_node_has_gone_is_written_again_with_its_renewal() -
         await other.expire_token(ALICE, token.hmac, -1)
         assert await cluster.client.children("/delegation_token/tokens") == ()
         await other.shutdown()
+
+
+@async_test
+async def test_after_a_lost_session_a_token_is_gone_whose_removal_was_not_notified() -> None:
+    """The notification may have expired before the next session began."""
+    async with controller_cluster() as cluster:
+        await cluster.start(0)
+        await cluster.start(1)
+        one = manager(cluster)
+        await one.startup()
+        await one.create_token(ALICE, ALICE, (), -1)
+        token = await one.create_token(ALICE, ALICE, (), -1)
+        await settle(cluster)
+        await cluster.client.tree.run(Delete(token_path(token.info.token_id)))
+        await settle(cluster)
+        assert one.cache.token_for_hmac(token.hmac) is not None
+        await cluster.expire(0)
+        await settle(cluster)
+        assert one.cache.token_for_hmac(token.hmac) is None
+        assert [each.info.token_id for each in one.cache.tokens()] == ["token-0"]
+        await one.shutdown()
