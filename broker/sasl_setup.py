@@ -1,4 +1,4 @@
-"""Makes what SASL needs: for the clients of listeners, and for connections to other brokers. Imported at its first use.
+"""Makes what SASL needs: for the clients of listeners, and for connections to other brokers.
 
 Kafka: KafkaServer.startup.
 """
@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.connection import api_versions
+from odradek.broker.network.authentication import Authentications
+from odradek.broker.security.sasl.mechanisms import SaslParts
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.machine.machine import Machine
-    from odradek.broker.network.authentication import Authentications
     from odradek.broker.network.connection import Connection
-    from odradek.broker.security.sasl.mechanisms import SaslParts
     from odradek.broker.security.sasl.ports import ScramCredentials
     from odradek.broker.security.tokens.token_manager import DelegationTokenManager
     from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -26,32 +28,24 @@ def make_sasl_parts(
     clock: Clock,
     machine: Machine,
     scram_credentials: ScramCredentials,
-    token_manager: DelegationTokenManager | None = None,
+    token_manager: DelegationTokenManager | None,
 ) -> SaslParts:
     """What the mechanisms of listeners, and of connections to other brokers, are made from."""
-    from odradek.broker.security.sasl.mechanisms import SaslParts
-
     tokens = None if token_manager is None else token_manager.cache
     return SaslParts(clock, machine.io_pool, machine.rng.randbytes, scram_credentials, tokens)
 
 
 def make_authentications(
     config: BrokerConfig,
-    clock: Clock,
+    parts: SaslParts,
     timer: SystemTimer,
-    machine: Machine,
-    scram_credentials: ScramCredentials,
-    token_manager: DelegationTokenManager | None,
     in_background: Callable[[Coroutine[object, object, None]], None],
 ) -> Authentications:
     """Raises nothing: `Authentications.load_listeners` loads the mechanisms."""
-    from odradek.broker.apis.connection import api_versions
-    from odradek.broker.network.authentication import Authentications
 
     def answer_versions(request: ApiVersionsRequest, version: int, connection: Connection) -> ApiVersionsResponse:
         return api_versions.response_to(request, version, connection, config.metadata_version)
 
-    parts = make_sasl_parts(clock, machine, scram_credentials, token_manager)
     return Authentications(
         config, parts, timer, in_background, answer_versions, api_versions.unsupported_version_response
     )

@@ -45,7 +45,6 @@ from odradek.broker.network.socket_server import SocketServer
 from odradek.broker.quotas.quota_managers import QuotaManagers
 from odradek.broker.quotas.request_throttle import RequestThrottle
 from odradek.broker.replica_manager.replication_setup import make_log_manager, make_replica_manager
-from odradek.broker.sasl_setup import make_authentications, make_sasl_parts
 from odradek.broker.security.sasl.credential_cache import ScramCredentialCache
 from odradek.controller.admin.config_admin import ConfigAdmin
 from odradek.controller.admin.config_changes import ConfigChangeListener
@@ -75,7 +74,9 @@ if TYPE_CHECKING:
     from odradek.broker.machine.loop_monitor import LoopMonitor
     from odradek.broker.metadata.metadata_tree_setup import OpenTree
     from odradek.broker.metrics.metrics import Metrics
+    from odradek.broker.network.authentication import Authentications
     from odradek.broker.security.authorizer.ports import Authorizer
+    from odradek.broker.security.sasl.mechanisms import SaslParts
     from odradek.broker.security.tls.store_updates import StoreUpdates
     from odradek.broker.security.tls.tls_contexts import TlsContexts
     from odradek.broker.security.tokens.token_manager import DelegationTokenManager
@@ -123,8 +124,7 @@ class KafkaServer:
         self._log_manager = make_log_manager(config, self.clock, self.timer, self._machine)
         self._log_manager.on_log_dir_failure = self._on_log_dir_failure
         self._open_tree = open_tree
-        sasl = partial(make_sasl_parts, self.clock, self._machine, self._scram_credentials)
-        self._make_link: MakeLink = make_link or SocketLinks(config, self.timer, self._tls_contexts, sasl)
+        self._make_link: MakeLink = make_link or SocketLinks(config, self.timer, self._tls_contexts, self._sasl_parts)
         self._tree: MetadataTree | None = None
         self._services: Services | None = None
         self._links: ClusterLinks | None = None
@@ -190,8 +190,7 @@ class KafkaServer:
             self.config, self.clock, self.timer, self._machine.io_pool, lambda *request: dispatcher.dispatch(*request)
         )
         if isinstance(sockets, SocketServer):
-            parts = (self.config, self.clock, self.timer, self._machine, self._scram_credentials, self._token_manager)
-            sockets.make_authentications = partial(make_authentications, *parts, self._in_background)
+            sockets.make_authentications = self._make_authentications
         self.addresses = await sockets.open()
         broker_info = registered_info(self.config, self.broker_id, self.addresses)
         cache = MetadataCache(self.broker_id)
@@ -279,6 +278,16 @@ class KafkaServer:
 
             self._metrics = Metrics(services, sockets, dispatcher.count_with)
             self.metrics_port = await self._metrics.start()
+
+    def _sasl_parts(self) -> SaslParts:
+        from odradek.broker.sasl_setup import make_sasl_parts  # imported for SASL alone
+
+        return make_sasl_parts(self.clock, self._machine, self._scram_credentials, self._token_manager)
+
+    def _make_authentications(self) -> Authentications:
+        from odradek.broker.sasl_setup import make_authentications
+
+        return make_authentications(self.config, self._sasl_parts(), self.timer, self._in_background)
 
     def _watch_loop(self, pause_ms: int) -> None:
         if pause_ms:

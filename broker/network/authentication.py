@@ -62,6 +62,8 @@ class AuthenticationCounts:
 
 @dataclass(slots=True)
 class _SaslListener:
+    """The mechanisms of one listener, and what happens with them."""
+
     mechanisms: Mapping[str, EnabledMechanism]
     counts: AuthenticationCounts = field(default_factory=AuthenticationCounts)
 

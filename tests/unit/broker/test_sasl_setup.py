@@ -6,7 +6,7 @@ from typing import cast
 
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.machine.machine import Machine
-from odradek.broker.sasl_setup import make_authentications
+from odradek.broker.sasl_setup import make_authentications, make_sasl_parts
 from odradek.storage.disk.ports import InlineIoPool
 from odradek.timer.clock import ManualClock
 from odradek.timer.system_timer import SystemTimer
@@ -26,8 +26,7 @@ def test_the_listeners_of_the_configuration_authenticate() -> None:
     )
     clock = ManualClock()
     machine = cast("Machine", SimpleNamespace(io_pool=InlineIoPool(), rng=random.Random(1)))
-    made = make_authentications(
-        config, clock, SystemTimer(clock), machine, Credentials(), None, lambda work: work.close()
-    )
+    parts = make_sasl_parts(clock, machine, Credentials(), None)
+    made = make_authentications(config, parts, SystemTimer(clock), lambda work: work.close())
     made.load_listeners()
     assert list(made.counts()) == ["AUTH"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import confluent_kafka
 import pytest
@@ -14,6 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kazoo.client import KazooClient
 
 from odradek.timer.clock import SystemClock
+from tests.conformance.security.conftest import Certificates
 from tests.support.processes.apache import ApacheBroker, ZooKeeper
 from tests.support.processes.commands import run_command
 from tests.support.processes.odradek_process import OdradekBroker
@@ -24,15 +26,43 @@ from tests.support.waiting import eventually
 
 PASSWORD = f"{CANARY}-between-brokers"
 MECHANISM = "SCRAM-SHA-512"
-SESSION_MS = 3000
+SESSION_MS = 2000
 Brokers = list[OdradekBroker | ApacheBroker]
 
 
-def settings_of(broker_id: int, port: int, sasl_port: int) -> dict[str, str]:
+class SaslCluster(NamedTuple):
+    """The address of Odradek, and what a client of it needs besides its password."""
+
+    address: str
+    protocol: str
+    ca: Path
+
+    def librdkafka(self) -> dict[str, str]:
+        tls = {"ssl.ca.location": str(self.ca)} if self.protocol == "SASL_SSL" else {}
+        return {
+            "bootstrap.servers": self.address,
+            "security.protocol": self.protocol,
+            "sasl.mechanism": MECHANISM,
+            "sasl.username": "admin",
+            "sasl.password": PASSWORD,
+            **tls,
+        }
+
+    def properties(self, path: Path, password: str) -> str:
+        """The path of a file for `--command-config`."""
+        text = client_properties(MECHANISM, "admin", password).replace("=SASL_PLAINTEXT", f"={self.protocol}")
+        if self.protocol == "SASL_SSL":
+            text += f"ssl.truststore.type=PEM\nssl.truststore.location={self.ca}\n"
+        path.write_text(text)
+        return str(path)
+
+
+def settings_of(broker_id: int, port: int, sasl_port: int, protocol: str) -> dict[str, str]:
     settings = listener_settings(port, sasl_port, between_brokers=MECHANISM)
     name = "listener.name.auth.scram-sha-512.sasl.jaas.config"
     module = settings[name].partition(" ")[0]
     return settings | {
+        "listener.security.protocol.map": f"PLAINTEXT:PLAINTEXT,AUTH:{protocol}",
         "broker.id": str(broker_id),
         name: f'{module} required username="admin" password="{PASSWORD}";',
         "listener.name.auth.connections.max.reauth.ms": str(SESSION_MS),
@@ -42,11 +72,17 @@ def settings_of(broker_id: int, port: int, sasl_port: int) -> dict[str, str]:
     }
 
 
-@pytest.fixture(scope="module")
-def brokers(
-    zookeeper: ZooKeeper, tools: Tools, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Brokers, int]]:
-    """Odradek with id 0, which starts first, and Apache Kafka with id 1; the SASL port of the first."""
+@pytest.fixture(scope="module", params=["SASL_PLAINTEXT", "SASL_SSL"])
+def cluster(
+    request: pytest.FixtureRequest,
+    certificates: Certificates,
+    zookeeper: ZooKeeper,
+    tools: Tools,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[SaslCluster]:
+    """Odradek with id 0, which starts first, and Apache Kafka with id 1."""
+    protocol: str = request.param
+    stores = certificates.broker_settings() if protocol == "SASL_SSL" else {}
     tmp_path = tmp_path_factory.mktemp("cluster")
     chroot = zookeeper.new_chroot()
     kazoo = KazooClient(zookeeper.address)
@@ -58,14 +94,14 @@ def brokers(
     tools.run("configs", "--zookeeper", chroot, "--alter", *which, "--add-config", f"{MECHANISM}=[password={PASSWORD}]")
     ports = [(free_port(), free_port()) for _ in range(2)]
     odradek = OdradekBroker(
-        tmp_path / "odradek", settings_of(0, *ports[0]) | {"zookeeper.connect": chroot}, ports[0][0]
+        tmp_path / "odradek", settings_of(0, *ports[0], protocol) | stores | {"zookeeper.connect": chroot}, ports[0][0]
     )
-    apache = ApacheBroker(tmp_path / "apache", chroot, settings_of(1, *ports[1]), port=ports[1][0])
+    apache = ApacheBroker(tmp_path / "apache", chroot, settings_of(1, *ports[1], protocol) | stores, port=ports[1][0])
     made: Brokers = [odradek, apache]
     try:
         for broker in made:
             broker.start()
-        yield made, ports[0][1]
+        yield SaslCluster(f"127.0.0.1:{ports[0][1]}", protocol, certificates.ca)
         for broker in reversed(made):
             broker.stop()
         log = odradek.log_text()
@@ -77,17 +113,9 @@ def brokers(
 
 
 def test_replicas_follow_over_sasl_and_beyond_the_end_of_their_sessions(
-    brokers: tuple[Brokers, int], unique: Callable[[str], str], tmp_path: Path
+    cluster: SaslCluster, unique: Callable[[str], str], tmp_path: Path
 ) -> None:
-    _, port = brokers
-    address = f"127.0.0.1:{port}"
-    settings = {
-        "bootstrap.servers": address,
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": MECHANISM,
-        "sasl.username": "admin",
-        "sasl.password": PASSWORD,
-    }
+    settings, address = cluster.librdkafka(), cluster.address
     topic = unique("sasl")
     admin = AdminClient(settings)
     admin.create_topics([NewTopic(topic, 4, 2)])[topic].result(20)
@@ -111,23 +139,18 @@ def test_replicas_follow_over_sasl_and_beyond_the_end_of_their_sessions(
         return {len(partition.isrs) for partition in partitions}
 
     eventually(in_sync, accept=lambda sizes: sizes == {2}, timeout_s=20)
-    config = tmp_path / "client.properties"
-    config.write_text(client_properties(MECHANISM, "admin", PASSWORD))
-    listed = run_command(address, "topics", "--command-config", str(config), "--list")
+    config = cluster.properties(tmp_path / "client.properties", PASSWORD)
+    listed = run_command(address, "topics", "--command-config", config, "--list")
     assert topic in listed.stdout.decode().split()
     consumed = run_command(
-        address, "consume", "--command-config", str(config), "--topic", topic, "--from-beginning",
+        address, "consume", "--command-config", config, "--topic", topic, "--from-beginning",
         "--max-messages", str(produced),
     )  # fmt: skip
     assert {int(line) for line in consumed.stdout.split()} == set(range(produced))
 
 
-def test_a_command_with_the_wrong_password_says_so_and_not_the_password(
-    brokers: tuple[Brokers, int], tmp_path: Path
-) -> None:
-    _, port = brokers
-    config = tmp_path / "client.properties"
-    config.write_text(client_properties(MECHANISM, "admin", f"{CANARY}-wrong"))
-    failed = run_command(f"127.0.0.1:{port}", "topics", "--command-config", str(config), "--list", status=1)
+def test_a_command_with_the_wrong_password_says_so_and_not_the_password(cluster: SaslCluster, tmp_path: Path) -> None:
+    config = cluster.properties(tmp_path / "client.properties", f"{CANARY}-wrong")
+    failed = run_command(cluster.address, "topics", "--command-config", config, "--list", status=1)
     assert f"invalid credentials with SASL mechanism {MECHANISM}" in failed.stderr
     assert CANARY not in failed.stderr
