@@ -248,10 +248,11 @@ class AclAuthorizer(Authorizer):
             except BadZnode as error:
                 logger.error("ACLs that cannot be read stay as they were: %s", error)
             except TreeError as error:
-                # They are read with the next change, or with the next session.
+                logger.error("Error while ACLs were read, which is tried again: %r", error)
                 self._changed |= changed
                 self._is_all_changed |= is_all_changed
-                logger.error("Error while ACLs were read: %r", error)
+                self._wake.set()
+                await self._store.back_off()
 
 
 def _with_java_host(ctx: AuthorizableRequestContext) -> AuthorizableRequestContext:

@@ -126,12 +126,16 @@ class AclStore:
         refused = await self._write(current, changes, errors, is_retry=False)
         retries = 0
         while refused and retries < MAX_UPDATE_RETRIES:
-            await pause(self._timer, RETRY_BACKOFF_MS + self._random_below(RETRY_BACKOFF_JITTER_MS))
+            await self.back_off()
             refused = await self._write(await self._read(refused), changes, errors, is_retry=True)
             retries += 1
         for pattern in refused:
             message = f"Failed to update ACLs for {pattern} after trying a maximum of {MAX_UPDATE_RETRIES} times"
             errors[pattern] = RuntimeError(message)
+
+    async def back_off(self) -> None:
+        """Wait before the next attempt."""
+        await pause(self._timer, RETRY_BACKOFF_MS + self._random_below(RETRY_BACKOFF_JITTER_MS))
 
     async def _write(
         self,
@@ -157,7 +161,7 @@ class AclStore:
         }
         answers = dict(zip(operations, await submit_all(self._tree, list(operations.values())), strict=True))
         refused, changed = [], []
-        for pattern, (acls, entries) in wanted.items():
+        async for pattern, (acls, entries) in in_turns(wanted.items(), NODES_A_TURN):
             answer = answers.get(pattern)
             if isinstance(answer, BadVersion | NodeExists) or (isinstance(answer, NoNode) and entries and acls.exists):
                 refused.append(pattern)

@@ -135,6 +135,24 @@ def test_both_write_the_same_bytes(cluster: Cluster, unique: Callable[[str], str
     assert sorted(zookeeper.get_children("/kafka-acl-extended/prefixed")) == types
 
 
+def test_a_broker_whose_session_has_expired_reads_all_acls_again(
+    cluster: Cluster, asked: int, unique: Callable[[str], str]
+) -> None:
+    """Also a change that it has no notification of, as if that had expired. (Apache Kafka waits for the next one.)"""
+    name = unique("expired")
+    create(cluster, asked, creation(name), creation(name, operation=4))
+    on_both(cluster, {(name, LITERAL, "User:ä b", "*", operation, ALLOW) for operation in (3, 4)}, name)
+    zookeeper, path = cluster.tree.client, f"/kafka-acl/Topic/{name}"
+    zookeeper.set(path, zookeeper.get(path)[0].replace(b'"Write"', b'"Delete"'))
+    cluster.tree.expire(1)
+    eventually(lambda: cluster.tree.broker_epoch(1) is not None)
+    expected = {(name, LITERAL, "User:ä b", "*", operation, ALLOW) for operation in (3, 6)}
+    if cluster.brokers[1].target == "odradek":
+        eventually(lambda: described(cluster, 1, name), accept=lambda found: found == expected)
+    assert delete(cluster, 1, resource_name_filter=name) == 2
+    on_both(cluster, set(), name)
+
+
 @pytest.fixture
 def without_description(cluster: Cluster, asked: int) -> Iterator[int]:
     create(

@@ -158,3 +158,10 @@ def test_the_broker_itself_is_never_refused_and_no_client_passes_for_it(broker: 
     assert Connection.is_own_broker is False
     with pytest.raises(AttributeError):
         Connection.__new__(Connection).is_own_broker = True  # type: ignore[misc]
+
+
+def test_acls_outlive_a_restart(tmp_path: Path) -> None:
+    with in_process_broker(tmp_path, SETTINGS) as broker:
+        created(broker, creation(), creation("u", resource_pattern_type=4))
+    with in_process_broker(tmp_path, SETTINGS) as broker:
+        assert described(broker) == [("t", 3, 1), ("u", 4, 1)]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from odradek.broker.security.authorizer.acl_authorizer import AclAuthorizer
+from odradek.broker.security.authorizer.acl_store import RETRY_BACKOFF_MS
 from odradek.broker.security.authorizer.ports import Action
 from odradek.controller.model.acls import (
     AclOperation,
+    ResourcePattern,
 )
-from odradek.controller.tree.metadata_tree import Create, CreateMode, Delete, SetData
+from odradek.controller.tree.metadata_tree import ConnectionLoss, Create, CreateMode, Delete, SetData
 from odradek.controller.znodes.metadata_client import MetadataClient
 from odradek.controller.znodes.znode_json import BadZnode
 from odradek.protocol.errors import ErrorCode
@@ -206,3 +208,25 @@ async def test_a_host_of_ipv6_is_written_as_by_java() -> None:
         client = client_of(host="::1")
         assert one.authorize(client, [Action(READ, TOPIC, "t"), Action(READ, TOPIC, "u")]) == [True, False]
         assert one.authorize_by_resource_type(client, READ, TOPIC)
+
+
+@async_test
+async def test_what_could_not_be_read_is_read_again(caplog: pytest.LogCaptureFixture) -> None:
+    async with brokers() as cluster:
+        one, other = await cluster.start(), await cluster.start()
+        read, failures = other._store._read, [ConnectionLoss(NODE)]
+
+        async def fail_once(patterns: list[ResourcePattern]) -> object:
+            if failures:
+                raise failures.pop()
+            return await read(patterns)
+
+        other._store._read = fail_once  # type: ignore[assignment, method-assign]
+        await create(one, binding())
+        await cluster.settle()
+        assert "Error while ACLs were read, which is tried again: ConnectionLoss" in caplog.text
+        assert not may(other)
+        cluster.cluster.clock.advance(RETRY_BACKOFF_MS + 50)
+        cluster.cluster.timer.advance()
+        await cluster.settle()
+        assert may(other)
