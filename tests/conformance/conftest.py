@@ -17,10 +17,11 @@ from tests.support.broker import Broker
 from tests.support.processes.apache import ApacheBroker, ZooKeeper
 from tests.support.processes.odradek_process import OdradekBroker
 from tests.support.processes.tools import Tools
+from tests.support.transcripts.rights import ADMINISTRATOR, EVERYTHING
 from tests.support.transcripts.secured import (
     ACL_AUTHORIZER,
     SecuredTranscript,
-    write_entries_of_the_administrator,
+    write_entries,
 )
 from tests.support.transcripts.transcript import Transcript
 
@@ -115,7 +116,7 @@ def transcript(
 def secured_broker(zookeeper: ZooKeeper, target: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """A broker with an AclAuthorizer, whose administrator has all rights from the start."""
     directory, connect = tmp_path_factory.mktemp("secured"), zookeeper.new_chroot()
-    write_entries_of_the_administrator(connect)
+    write_entries(connect, {ADMINISTRATOR: EVERYTHING})
     settings = {"authorizer.class.name": ACL_AUTHORIZER}
     process: ApacheBroker | OdradekBroker
     if target == "odradek":

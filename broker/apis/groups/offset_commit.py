@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.apis.authorization import filter_by_authorized, require
+from odradek.broker.apis.authorization import EVERYTHING, filter_by_authorized, require
 from odradek.broker.apis.existing_partitions import split_by_existence, with_refusals
 from odradek.broker.apis.groups.group_requests import group_context
 from odradek.broker.apis.services import in_slices
@@ -28,6 +28,8 @@ from odradek.protocol.messages.offset_commit import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from odradek.broker.apis.services import Services
     from odradek.broker.network.request import RequestContext
     from odradek.timer.sliced_work import Steps
@@ -38,8 +40,10 @@ def handle(broker: Services, ctx: RequestContext, request: OffsetCommitRequest) 
     require(broker, ctx, AclOperation.READ, ResourceType.GROUP, request.group_id)
     if request.group_instance_id is not None and not broker.config.metadata_version.has_static_membership:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-    names = (topic.name for topic in request.topics)
-    authorized = yield from filter_by_authorized(broker, ctx, AclOperation.READ, ResourceType.TOPIC, names)
+    authorized: Container[str] = EVERYTHING
+    if broker.authorizer is not None:
+        names = (topic.name for topic in request.topics)
+        authorized = yield from filter_by_authorized(broker, ctx, AclOperation.READ, ResourceType.TOPIC, names)
     existing, refused = yield from split_by_existence(broker, request.topics, authorized, _refusal)
 
     def respond(response: OffsetCommitResponse) -> None:

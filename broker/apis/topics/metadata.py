@@ -70,10 +70,10 @@ def handle(broker: Services, ctx: RequestContext, request: MetadataRequest) -> S
                 names.append(name)
     else:
         names = list({topic.name: None for topic in requested if topic.name is not None})
-    describe, kind = AclOperation.DESCRIBE, ResourceType.TOPIC
-    describable = yield from filter_by_authorized(broker, ctx, describe, kind, names, log_if_denied=not all_topics)
     refused: list[MetadataResponseTopic] = []
-    if describable is not EVERYTHING:
+    if broker.authorizer is not None:
+        describe, kind = AclOperation.DESCRIBE, ResourceType.TOPIC
+        describable = yield from filter_by_authorized(broker, ctx, describe, kind, names, log_if_denied=not all_topics)
         if not all_topics:
             refused = [_undescribed(broker, name, by_id=by_id) for name in names if name not in describable]
         names = [name for name in names if name in describable]

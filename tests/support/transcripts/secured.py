@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from kazoo.client import KazooClient
@@ -13,7 +13,7 @@ from odradek.controller.model.acls import AclPermissionType, PatternType
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.schema import Request, Response
 from tests.support.broker import Broker
-from tests.support.transcripts.rights import ADMINISTRATOR, CLIENT, EVERYTHING, Right
+from tests.support.transcripts.rights import ADMINISTRATOR, CLIENT, Right
 from tests.support.transcripts.transcript import Plain, Transcript
 from tests.support.wire.raw_client import RawClient
 from tests.support.wire.requests import build
@@ -36,20 +36,28 @@ TOPICS_WITHOUT_ORDER = {
 ACL_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
 
 
-def write_entries_of_the_administrator(zookeeper_connect: str) -> None:
-    """Write the entries that the broker needs for its own start into an empty ZooKeeper."""
+def write_entries(zookeeper_connect: str, rights: Mapping[str, Iterable[Right]]) -> None:
+    """Write what each address may do into an empty ZooKeeper, before the first broker starts."""
     address, _, chroot = zookeeper_connect.partition("/")
-    entry = {"principal": "User:ANONYMOUS", "permissionType": "Allow", "operation": "All", "host": ADMINISTRATOR}
-    data = json.dumps({"version": 1, "acls": [entry]}).encode()
+    entries: dict[str, list[dict[str, str]]] = {}
+    for host, allowed in rights.items():
+        for operation, resource_type, name in allowed:
+            kind = _camel_case(resource_type.name)
+            entry = {"permissionType": "Allow", "operation": _camel_case(operation.name), "host": host}
+            entries.setdefault(f"{kind}/{name}", []).append({"principal": "User:ANONYMOUS", **entry})
     client = KazooClient(hosts=address)
     client.start()
     try:
-        for right in EVERYTHING:
-            kind = "".join(part.capitalize() for part in right.resource_type.name.split("_"))
-            client.create(f"/{chroot}/kafka-acl/{kind}/{right.name}", data, makepath=True)
+        for resource, acls in entries.items():
+            data = json.dumps({"version": 1, "acls": acls}).encode()
+            client.create(f"/{chroot}/kafka-acl/{resource}", data, makepath=True)
     finally:
         client.stop()
         client.close()
+
+
+def _camel_case(name: str) -> str:
+    return "".join(part.capitalize() for part in name.split("_"))
 
 
 class SecuredTranscript(Transcript):
