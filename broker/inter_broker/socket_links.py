@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.network.frame_buffers import FrameBuffers
 from odradek.controller.model.broker_info import SASL_PROTOCOLS
-from odradek.storage.config.config_def import ConfigError
 
 if TYPE_CHECKING:
     import ssl
@@ -99,6 +98,8 @@ class SocketLinks:
 
     def _client_context(self, end_point: EndPoint) -> ssl.SSLContext:
         """The context for the listener, by its present certificates."""
+        from odradek.storage.config.config_def import ConfigError  # loaded with the contexts, not with each command
+
         assert self._tls is not None, "a broker with TLS gives its contexts"
         try:
             return self._tls().client_context(end_point.listener_name)

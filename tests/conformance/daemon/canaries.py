@@ -16,6 +16,8 @@ from odradek.broker.config.config_sources import Settings
 from odradek.broker.config.password_encoder import PasswordEncoder
 from odradek.broker.security.sasl.plain import PlainSaslServer
 from odradek.broker.security.sasl.ports import JaasEntry
+from odradek.broker.security.tls.settings import StoreSettings
+from odradek.broker.security.tls.stores import KeyStore
 from odradek.broker.security.tokens.token_cache import DelegationToken
 from odradek.controller.model.delegation_token import Principal, TokenInformation
 from odradek.controller.model.scram_credential import ScramCredential
@@ -23,6 +25,7 @@ from odradek.controller.tree.zookeeper_settings import ZooKeeperSettings, ZooKee
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.schema import Request
 from odradek.storage.config.config_def import ConfigType, Password
+from tests.support.certificates import Identity
 from tests.support.wire.requests import build
 
 LISTENER = "listener.name.plaintext."
@@ -51,7 +54,14 @@ def value_of(key: str) -> str:
     return pem(key) if key.endswith((".key", ".chain", "certificates")) and "ssl." in key else canary(key)
 
 
-STATIC = {key.name: value_of(key.name) for key in BROKER_CONFIG_KEYS.values() if key.type is ConfigType.PASSWORD}
+def _static(name: str) -> str:
+    """The key with the prefix of a listener without TLS: without it, the listener with TLS would use it."""
+    return f"listener.name.sasl_plaintext.{name}" if name.startswith("ssl.") else name
+
+
+STATIC = {
+    _static(key.name): value_of(key.name) for key in BROKER_CONFIG_KEYS.values() if key.type is ConfigType.PASSWORD
+}
 """Every key whose type is PASSWORD. `odradek.zookeeper.sasl.password` and others are without effect here."""
 
 DYNAMIC = {
@@ -92,6 +102,27 @@ SASL_LISTENER = {
 }
 """A login with AUTH_BYTES succeeds there."""
 
+KEY_PASSWORD = canary("password-of-a-served-key")
+
+
+def tls_listener(broker: Identity) -> dict[str, str]:
+    """A listener with TLS whose key and its password are in the settings."""
+    prefix = "listener.name.ssl."
+    return {
+        f"{prefix}ssl.keystore.type": "PEM",
+        f"{prefix}ssl.keystore.key": broker.key_pem(KEY_PASSWORD),
+        f"{prefix}ssl.keystore.certificate.chain": broker.chain_pem,
+        f"{prefix}ssl.key.password": KEY_PASSWORD,
+    }
+
+
+WRONG_STORE = {
+    "listener.name.ssl.ssl.keystore.location": "/not/there.p12",
+    "listener.name.ssl.ssl.keystore.type": "PKCS12",
+    "listener.name.ssl.ssl.keystore.password": canary("password-of-a-wrong-store"),
+}
+"""Refused as dynamic configs: the store cannot be opened."""
+
 WRONG_LOGINS = (
     ("PLAIN", b"\0user\0" + canary("wrong-password").encode()),
     ("PLAIN", canary("not-a-login").encode()),
@@ -117,6 +148,7 @@ def requests() -> Iterator[tuple[Request, int]]:
     for name, value in REFUSED.items():
         yield from configs({name: value})
     yield from configs(DYNAMIC, resource_name="")
+    yield from configs(WRONG_STORE)
     yield from configs(DYNAMIC | UNKNOWN)
     upsertions = [
         {
@@ -155,6 +187,9 @@ def objects(of: str) -> Iterator[object]:
     yield BrokerConfig({"password.encoder.secret": of})
     yield BrokerConfig({"password.encoder.secret": of}).synonyms("password.encoder.secret")
     yield Settings({"password.encoder.secret": of})
+    store = StoreSettings("PEM", None, Password(of), Password(of), Password(of), Password(of))
+    yield store
+    yield KeyStore("", of, Password(of), (), None)
     yield Variable("${env:X}", of)
     yield PasswordEncoder(secret=Password(of))
     yield credential
@@ -181,7 +216,14 @@ def forms_of(data: bytes) -> set[bytes]:
 
 def all_secrets() -> list[str]:
     """Each canary once."""
-    kinds = [*STATIC, *DYNAMIC, "unknown-config", "password-without-listener", "read-only-password"]
+    kinds = [
+        *(name.removeprefix("listener.name.sasl_plaintext.") for name in STATIC),
+        *DYNAMIC,
+        "unknown-config",
+        "password-without-listener",
+        "read-only-password",
+    ]
     kinds += ["provider-of-a-request", "salted-password", "hmac-of-a-token", "password-of-a-login", "refused-start"]
     kinds += ["password-of-the-broker", "wrong-password", "not-a-login"]
+    kinds += ["password-of-a-served-key", "password-of-a-wrong-store"]
     return [canary(kind) for kind in kinds]

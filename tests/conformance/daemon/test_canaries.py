@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import ssl
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from odradek.protocol.errors import ErrorCode
 from tests.conformance.daemon.canaries import (
     AUTH_BYTES,
     DYNAMIC,
+    KEY_PASSWORD,
     REFUSED,
     SASL_LISTENER,
     STATIC,
@@ -25,7 +28,9 @@ from tests.conformance.daemon.canaries import (
     objects,
     refused_starts,
     requests,
+    tls_listener,
 )
+from tests.support.certificates import Authority
 from tests.support.processes.odradek_process import OdradekBroker
 from tests.support.processes.ports import free_port
 from tests.support.processes.process import ProcessError
@@ -43,13 +48,17 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """What a broker with secrets of all kinds gives out, by where."""
     directory = tmp_path_factory.mktemp("canaries")
     found: dict[str, bytes] = {}
+    served = Authority().issue("broker")
+    lines_of_the_key = served.key_pem(KEY_PASSWORD).splitlines()[1:-1]
     for log_format in ("text", "json"):
-        port, plain_port, sasl_port = free_port(), free_port(), free_port()
+        port, plain_port, sasl_port, tls_port = free_port(), free_port(), free_port(), free_port()
+        listeners = {"PLAINTEXT": plain_port, "SASL_PLAINTEXT": sasl_port, "SSL": tls_port}
         settings = {
             **STATIC,
             **SASL_LISTENER,
+            **tls_listener(served),
             "odradek.metrics.listener": f"127.0.0.1:{port}",
-            "listeners": f"PLAINTEXT://127.0.0.1:{plain_port},SASL_PLAINTEXT://127.0.0.1:{sasl_port}",
+            "listeners": ",".join(f"{name}://127.0.0.1:{port}" for name, port in listeners.items()),
         }
         broker = OdradekBroker(directory / "broker", settings, plain_port)
         broker.options = ("--log-level", "TRACE", "--log-format", log_format)
@@ -57,6 +66,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
         try:
             answers = ask_all(broker)
             hmac = log_in(broker.host, sasl_port)
+            shake_hands(broker.host, tls_port)
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as metrics:
                 found["metrics"] = metrics.read()
             broker.stop()
@@ -66,6 +76,8 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
         found["answers"] = answers.encode()
         places = {place for place, text in found.items() if any(form in text for form in (hmac, *forms_of(hmac)))}
         assert not places, "the HMAC of a token"
+        places = {place for place, text in found.items() for line in lines_of_the_key if line.encode() in text}
+        assert not places, "a served key"
     found["files"] = b"".join(
         path.read_bytes() for path in (directory / "broker" / "logs").rglob("*") if path.is_file()
     )
@@ -73,6 +85,14 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
         refused_start(directory / f"refused-{number}", settings) for number, settings in enumerate(refused_starts())
     )
     return found
+
+
+def shake_hands(host: str, port: int) -> None:
+    """The listener with TLS works: its key was opened."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with socket.create_connection((host, port), 10) as plain, context.wrap_socket(plain) as connection:
+        assert connection.getpeercert(True)
 
 
 def log_in(host: str, port: int) -> bytes:
