@@ -15,10 +15,11 @@ from odradek.broker.security.sasl.server_authenticator import EnabledMechanism
 from odradek.storage.config.config_def import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.security.sasl.ports import MakeSaslServer, SaslClient, ScramCredentials, TokenCache
+    from odradek.storage.config.config_def import ConfigValue
     from odradek.storage.disk.ports import IoPool
     from odradek.timer.clock import Clock
 
@@ -79,13 +80,24 @@ def sasl_context(config: BrokerConfig, listener_name: str, mechanism: str, parts
     )
 
 
-def client_context(mechanism: str, jaas_config: str, clock: Clock, random_bytes: Callable[[int], bytes]) -> SaslContext:
+def client_context(
+    mechanism: str,
+    jaas_config: str,
+    settings: Mapping[str, str],
+    clock: Clock,
+    random_bytes: Callable[[int], bytes],
+) -> SaslContext:
     """What the client of a command is made from. Raises: ConfigError."""
+    from odradek.broker.config.config_keys import BROKER_CONFIG_KEYS
     from odradek.broker.security.sasl.credential_cache import ScramCredentialCache
     from odradek.storage.disk.ports import InlineIoPool
 
     parts = SaslParts(clock, InlineIoPool(), random_bytes, ScramCredentialCache(), None)
-    return SaslContext(mechanism, parse_jaas_config(jaas_config), lambda name: None, *parts)
+
+    def value(name: str) -> ConfigValue:
+        return BROKER_CONFIG_KEYS[name].parse(settings[name]) if name in settings else None
+
+    return SaslContext(mechanism, parse_jaas_config(jaas_config), value, *parts)
 
 
 def enabled_mechanisms(config: BrokerConfig, listener_name: str, parts: SaslParts) -> dict[str, EnabledMechanism]:

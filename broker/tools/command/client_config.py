@@ -34,6 +34,8 @@ class ClientSasl(NamedTuple):
 
     mechanism: str
     jaas_config: str
+    settings: Mapping[str, str] = {}
+    """What OAUTHBEARER needs besides: those of `OAUTH_KEYS` that are set."""
 
     def __repr__(self) -> str:
         return f"ClientSasl({self.mechanism})"
@@ -56,7 +58,14 @@ class ClientConfig(NamedTuple):
     """None without TLS."""
 
 
+OAUTH_KEYS: Final = (
+    "org.apache.kafka.sasl.oauthbearer.allowed.urls",
+    "sasl.login.callback.handler.class",
+    "sasl.oauthbearer.token.endpoint.url",
+)
+
 KEYS: Final = (
+    *OAUTH_KEYS,
     "bootstrap.servers",
     "client.id",
     "default.api.timeout.ms",
@@ -137,7 +146,8 @@ def _sasl(settings: Mapping[str, str]) -> ClientSasl:
     jaas_config = settings.get("sasl.jaas.config")
     if jaas_config is None:
         raise CommandFailed("sasl.jaas.config is not set: there is no JVM that reads a JAAS file")
-    return ClientSasl(settings.get("sasl.mechanism", "GSSAPI").strip(), jaas_config)
+    mechanism = settings.get("sasl.mechanism", "GSSAPI").strip()
+    return ClientSasl(mechanism, jaas_config, {key: settings[key] for key in OAUTH_KEYS if key in settings})
 
 
 def tls_context(settings: Mapping[str, str]) -> ssl.SSLContext | None:

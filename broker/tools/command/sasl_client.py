@@ -29,7 +29,7 @@ async def authenticate_client(
     configuration is not valid.
     """
     try:
-        context = client_context(sasl.mechanism, sasl.jaas_config, clock, os.urandom)
+        context = client_context(sasl.mechanism, sasl.jaas_config, sasl.settings, clock, os.urandom)
         client = mechanism_module(sasl.mechanism).make_client(context)
     except ConfigError as error:
         raise CommandFailed(str(error)) from error

@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from odradek.broker.config.keys.not_served.sasl import LOGIN
+from odradek.broker.security.sasl.mechanisms import client_context, mechanism_module
 from odradek.broker.tools.command.client_config import ClientSasl, client_config
 from odradek.broker.tools.command.failures import CommandFailed
 from odradek.broker.tools.command.sasl_client import authenticate_client
@@ -41,3 +45,24 @@ def test_the_configuration_of_a_client() -> None:
     assert client_config(None, {"sasl.jaas.config": JAAS}).sasl is None
     with pytest.raises(CommandFailed, match=r"sasl\.jaas\.config is not set"):
         client_config(None, {"security.protocol": "SASL_PLAINTEXT"})
+
+
+@async_test
+async def test_a_token_of_a_file_is_sent(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("the-token")
+    settings = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.jaas.config": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;",
+        "sasl.login.callback.handler.class": LOGIN,
+        "sasl.oauthbearer.token.endpoint.url": f"file:{tmp_path}/token",
+    }
+    config = client_config(None, settings)
+    assert config.sasl is not None
+    client = mechanism_module("OAUTHBEARER").make_client(
+        client_context("OAUTHBEARER", config.sasl.jaas_config, config.sasl.settings, ManualClock(), bytes)
+    )
+    assert client.evaluate_challenge(b"") == b"n,,\x01auth=Bearer the-token\x01\x01"
+    unknown = ClientSasl("OAUTHBEARER", config.sasl.jaas_config, {"sasl.login.callback.handler.class": "com.example.X"})
+    with pytest.raises(CommandFailed, match="must be one of"):
+        await authenticate_client(unknown, "me", no_server, ManualClock())
