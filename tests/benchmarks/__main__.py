@@ -23,6 +23,7 @@ BESIDE_APACHE = (
     "commands",
     "produce",
     "consume",
+    "tls",
     "latency",
     "transactions",
     "create_topics",

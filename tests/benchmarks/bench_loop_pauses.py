@@ -13,10 +13,16 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from tests.benchmarks.loop_pauses import fetches, groups, partitions, produces
+from tests.benchmarks.loop_pauses import fetches, groups, handshakes, partitions, produces
 from tests.benchmarks.loop_pauses.watch import LIMIT_MS, WatchedBroker
 
-SCENES = {"partitions": partitions.run, "groups": groups.run, "fetches": fetches.run, "produces": produces.run}
+SCENES = {
+    "partitions": partitions.run,
+    "groups": groups.run,
+    "fetches": fetches.run,
+    "produces": produces.run,
+    "handshakes": handshakes.run,
+}
 FULL, QUICK = 10_000, 1_000
 
 
@@ -28,7 +34,7 @@ def main() -> None:
     beyond = []
     for name in arguments.names or SCENES:
         with tempfile.TemporaryDirectory(prefix="odradek-bench-") as path:
-            watched = WatchedBroker(Path(path), {})
+            watched = WatchedBroker(Path(path), handshakes.settings(Path(path)) if name == "handshakes" else {})
             try:
                 SCENES[name](watched, QUICK if arguments.quick else FULL)
             finally:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
     Encoding,
@@ -23,6 +23,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import NameOID
 
+PrivateKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
+
 DAY = datetime.timedelta(days=1)
 PASSWORD = "store-secret"
 LOCAL = ("localhost", "127.0.0.1")
@@ -32,7 +34,7 @@ LOCAL = ("localhost", "127.0.0.1")
 class Identity:
     """A key with its certificate, and the authority's."""
 
-    key: ec.EllipticCurvePrivateKey
+    key: PrivateKey
     certificate: x509.Certificate
     authority: x509.Certificate
 
@@ -95,9 +97,10 @@ class Authority:
         organization: str | None = None,
         days: int = 30,
         began_days_ago: int = 1,
+        key: PrivateKey | None = None,
     ) -> Identity:
         """A certificate for `CN=name`, and `O=organization`, which is good for `days`; negative: expired."""
-        key = ec.generate_private_key(ec.SECP256R1())
+        key = key or ec.generate_private_key(ec.SECP256R1())
         parts = [x509.NameAttribute(NameOID.COMMON_NAME, name)]
         if organization is not None:
             parts.insert(0, x509.NameAttribute(NameOID.ORGANIZATION_NAME, organization))
@@ -115,7 +118,7 @@ def one_line(pem: str) -> str:
 def _builder(
     subject: x509.Name,
     issuer: x509.Name,
-    key: ec.EllipticCurvePublicKey,
+    key: ec.EllipticCurvePublicKey | rsa.RSAPublicKey,
     days: int = 30,
     began_days_ago: int = 1,
 ) -> x509.CertificateBuilder:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 import confluent_kafka
 
@@ -44,8 +45,15 @@ def measure(broker: Contender, partitions: int, batch_bytes: int, total_bytes: i
     return used, elapsed
 
 
-def fill(broker: Contender, topic: str, partitions: int, total_bytes: int, batch_bytes: int) -> None:
-    """Produce `total_bytes`, spread evenly; returns when everything is acknowledged."""
+def fill(
+    broker: Contender,
+    topic: str,
+    partitions: int,
+    total_bytes: int,
+    batch_bytes: int,
+    client: Mapping[str, str] | None = None,
+) -> None:
+    """Produce `total_bytes`, spread evenly; returns when everything is acknowledged. `client`: more of its settings."""
     failures: list[object] = []
 
     def delivered(error: confluent_kafka.KafkaError | None, _: confluent_kafka.Message) -> None:
@@ -61,6 +69,7 @@ def fill(broker: Contender, topic: str, partitions: int, total_bytes: int, batch
             "linger.ms": 20,
             "queue.buffering.max.messages": 200_000,
             "delivery.report.only.error": True,
+            **(client or {}),
         }
     )
     value = bytes(RECORD_BYTES)
