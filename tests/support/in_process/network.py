@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import struct
 from collections.abc import Callable
@@ -234,6 +235,17 @@ class FakeOwner:
         self.closed.append((reason, detail))
 
 
+def fill_buffer(protocol: object, data: memoryview) -> memoryview:
+    """Receive into the buffer of a BufferedProtocol, as loops do. Returns what has no place in it."""
+    assert isinstance(protocol, asyncio.BufferedProtocol)
+    space = cast("memoryview", protocol.get_buffer(-1))
+    count = min(len(space), len(data))
+    space[:count] = data[:count]
+    del space
+    protocol.buffer_updated(count)
+    return data[count:]
+
+
 class FakeThrottle:
     """Mutes a connection until it is removed from the throttles."""
 
@@ -266,12 +278,7 @@ class Link:
             if protocol is self.connection:
                 self.connection.data_received(bytes(view))
                 return
-            space = cast("memoryview", protocol.get_buffer(-1))  # type: ignore[attr-defined]
-            count = min(len(space), len(view))
-            space[:count] = view[:count]
-            del space
-            view = view[count:]
-            protocol.buffer_updated(count)  # type: ignore[attr-defined]
+            view = fill_buffer(protocol, view)
 
     def end(self) -> None:
         """The peer shuts down its writing side; as loops do, the transport is closed unless the protocol objects."""

@@ -24,6 +24,7 @@ from odradek.broker.server import KafkaServer
 from odradek.protocol.api import ApiKey
 from odradek.protocol.headers import RequestHeader, decode_response, encode_request
 from odradek.storage.disk.file_system import OsFileSystem
+from tests.support.in_process.network import fill_buffer
 from tests.support.simulation.inline_pools import DelayedIoPool, DelayedWorkerPool
 from tests.support.simulation.network import Network
 from tests.support.simulation.tree_server import TreeClient, TreeServer
@@ -248,12 +249,7 @@ class _Transport:
             if protocol is self._peer.connection:
                 self._peer.connection.data_received(bytes(view))
                 return
-            space = cast("memoryview", protocol.get_buffer(-1))  # type: ignore[attr-defined]
-            count = min(len(space), len(view))
-            space[:count] = view[:count]
-            del space
-            view = view[count:]
-            protocol.buffer_updated(count)  # type: ignore[attr-defined]
+            view = fill_buffer(protocol, view)
 
     def _lost(self) -> None:
         self._peer.connection.connection_lost(None)
