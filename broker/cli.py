@@ -35,6 +35,7 @@ _TOOLS: Final = {
     "configs": ("admin.configs", "describe and alter configs of topics, brokers, loggers, users, clients and ips"),
     "quotas": ("admin.quotas", "print, set and remove quotas"),
     "acls": ("admin.acls", "list, add and remove ACLs"),
+    "users": ("admin.users", "list, create and delete users that authenticate with SCRAM"),
     "get-offsets": ("admin.get_offsets", "print offsets of partitions, by time"),
     "delete-records": ("admin.delete_records", "delete the records before an offset"),
     "log-dirs": ("admin.log_dirs", "print the log directories of brokers and what is in them"),
@@ -55,7 +56,7 @@ _GROUPS: Final = {
     "records": ("produce", "consume", "get-offsets", "delete-records", "perf"),
     "topics and replicas": ("topics", "reassign", "elect-leaders", "log-dirs"),
     "groups and transactions": ("groups", "transactions", "producers"),
-    "the cluster": ("cluster", "top", "configs", "quotas", "acls", "api-versions"),
+    "the cluster": ("cluster", "top", "configs", "quotas", "users", "acls", "api-versions"),
     "files of a broker": ("verify", "dump-log"),
     "the shell": ("completion",),
 }
