@@ -79,7 +79,7 @@ NAMED_BY_TESTS_ALONE: dict[str, str] = {
     "protocol/codec/schema.py:uint32": "a type of the schema language that no served API needs",
     "timer/purgatory.py:num_keys": "tests see by it that nothing is left",
     "timer/system_timer.py:inspect": "tests see by it where tasks wait",
-    "controller/model/acls.py": "codes and types of ACLs",
+    "controller/model/acls.py:_missing_": "enum calls it",
     "broker/machine/worker_processes.py:process_ids": "tests see by it that processes end",
     "controller/tree/embedded_tree.py:expire_session": "tests have sessions expire",
     "controller/znodes/znodes.py:encode_partitions": "the other side of decoding: tests write what old tools wrote",

@@ -12,6 +12,7 @@ from odradek.controller.model.acls import (
     PatternType,
 )
 from odradek.controller.tree.metadata_tree import GetData, SetData
+from odradek.controller.znodes.acl_nodes import encode_acls
 from odradek.protocol.errors import ErrorCode
 from tests.support.acls.authorizers import (
     ALL,
@@ -148,3 +149,21 @@ async def _race(authorizer: AclAuthorizer, operations: list[AclOperation]) -> No
     for operation in operations:
         assert await create(authorizer, binding(), binding(operation=operation)) == [None, None]
         await authorizer.delete_acls(client_of(), [gone])
+
+
+@async_test
+async def test_a_retry_that_finds_its_change_done_notifies_all_the_same() -> None:
+    """The answer to the first attempt was lost with the connection: nobody was told of what it wrote."""
+    async with brokers() as cluster:
+        one, other = await cluster.start(), await cluster.start()
+        await create(one, binding())
+        await cluster.settle()
+        both = [binding().entry, binding(operation=WRITE).entry]
+        await cluster.client.tree.run(SetData(NODE, encode_acls(both)))
+        adding = asyncio.ensure_future(create(one, binding(operation=WRITE)))
+        await cluster.settle()
+        cluster.cluster.clock.advance(RETRY_BACKOFF_MS + 50)
+        cluster.cluster.timer.advance()
+        assert await adding == [None]
+        await cluster.settle()
+        assert {found.entry for found in other.acls(ALL)} == set(both)
