@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 TIMEOUT_MS: Final = "30000"
 ENCODER: Final = "password.encoder."
 SECRET: Final = f"{ENCODER}secret"
-_CONNECTION_KEYS: Final = ("zookeeper.ssl.", "zookeeper.clientCnxnSocket", SASL_USERNAME, SASL_PASSWORD)
+_CONNECTION_KEYS: Final = ("zookeeper.ssl.", SASL_USERNAME, SASL_PASSWORD)
 _DEPRECATED: Final = (
     "Warning: --zookeeper is deprecated and will be removed in a future version of Kafka.\n"
     "Use --bootstrap-server instead to specify a broker to connect to."

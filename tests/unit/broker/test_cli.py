@@ -60,7 +60,7 @@ def test_data_stands_for_log_dirs(served: list[BrokerConfig]) -> None:
         (["--data", "a", "--override", "log.dirs=b"], "--data contradicts"),
         (
             ["--override", "ssl.key.password=canary", "--override", "security.inter.broker.protocol=SASL_SSL"],
-            "not supported yet",
+            "inter.broker.listener.name must be a listener name",
         ),
     ],
 )
