@@ -69,6 +69,27 @@ def _software(view: View) -> Iterator[Sample]:
         yield labels, count
 
 
+def _of_authentications(sensor: str, description: str) -> Family:
+    """`sensor`: its name in Kafka, which is that of the attribute of `AuthenticationCounts`."""
+    attribute = sensor.replace("-", "_")
+
+    def read(view: View) -> Iterator[Sample]:
+        for listener, counts in sorted(view.sources.sockets.authentication_counts.items()):
+            yield labelled(listener=listener, networkProcessor=0), getattr(counts, attribute)
+
+    return counters(
+        f"kafka_server_socket_server_metrics_{attribute}_total",
+        ("listener", "networkProcessor"),
+        description,
+        read,
+        mbean=f"kafka.server:type=socket-server-metrics,listener=,networkProcessor=#{sensor}-total",
+    )
+
+
+def _expired(view: View) -> int:
+    return sum(counts.expired_connections_killed for counts in view.sources.sockets.authentication_counts.values())
+
+
 def _closed(view: View) -> Iterator[Sample]:
     for reason, count in list(view.sources.sockets.closed_by_reason.items()):
         yield labelled(reason=reason.name), count
@@ -160,6 +181,19 @@ BROKER_FAMILIES: Final = (
             "kafka.server:type=socket-server-metrics,clientSoftwareName=,clientSoftwareVersion=,listener=,"
             "networkProcessor=#connections"
         ),
+    ),
+    _of_authentications("successful-authentication", "Connections that authenticated with SASL."),
+    _of_authentications("failed-authentication", "Connections whose authentication with SASL failed."),
+    _of_authentications("successful-reauthentication", "Sessions that were renewed by another authentication."),
+    _of_authentications("failed-reauthentication", "Sessions whose renewal failed."),
+    _of_authentications(
+        "successful-authentication-no-reauth", "Authentications of clients that cannot renew their sessions."
+    ),
+    gauge(
+        "kafka_network_socketserver_expiredconnectionskilledcount",
+        "Connections that were closed because their session had ended.",
+        _expired,
+        mbean="kafka.network:type=SocketServer,name=ExpiredConnectionsKilledCount",
     ),
     _of_purgatories("NumDelayedOperations", "Operations that wait.", lambda one: one.num_delayed),
     _of_purgatories("PurgatorySize", "Keys under which operations wait.", lambda one: one.watched),

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Set
 
     from odradek.broker.config.broker_config import BrokerConfig
-    from odradek.broker.network.authentication import Authentications
+    from odradek.broker.network.authentication import AuthenticationCounts, Authentications
     from odradek.broker.network.response_sender import SentBytes
     from odradek.broker.network.tls_handshakes import TlsHandshakes
     from odradek.broker.security.tls.ssl_factory import SslFactory
@@ -130,6 +130,11 @@ class SocketServer:
             self.end_points = ()
             raise
         return self.end_points
+
+    @property
+    def authentication_counts(self) -> dict[str, AuthenticationCounts]:
+        """How authentications ended, by the name of the SASL listener."""
+        return {} if self._authentications is None else self._authentications.counts()
 
     def _load_authentications(self) -> None:
         """Prepare the SASL listeners. Raises: StartupError."""

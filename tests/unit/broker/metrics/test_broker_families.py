@@ -4,6 +4,7 @@ from collections import Counter
 from types import SimpleNamespace
 
 from odradek.broker.metrics.broker_families import MAX_CLIENT_SOFTWARE
+from odradek.broker.network.authentication import AuthenticationCounts
 from odradek.broker.network.close_reason import CloseReason
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from tests.support.in_process.in_process_broker import InProcessBroker
@@ -42,6 +43,26 @@ def test_connections_are_listed_by_listener_and_software_within_a_limit(
     assert scrape.value(f"{prefix}connection_count", listener="A", networkProcessor="0") == len(found)
     assert len(scrape.labels_of(f"{prefix}connections_software")) == MAX_CLIENT_SOFTWARE
     assert scrape.value("odradek_connections_closed_total", reason="IDLE") == 3
+
+
+def test_authentications_are_counted_by_listener(broker: InProcessBroker, scraped: ScrapedBroker) -> None:
+    counts = {"A": AuthenticationCounts(1, 2, 3, 4, 5, 6), "B": AuthenticationCounts(expired_connections_killed=1)}
+    scraped.metrics._sources.sockets.authentication_counts = counts  # type: ignore[misc]
+    found = scraped.scrape()
+    for number, sensor in enumerate(
+        (
+            "successful_authentication",
+            "successful_reauthentication",
+            "successful_authentication_no_reauth",
+            "failed_authentication",
+            "failed_reauthentication",
+        ),
+        1,
+    ):
+        name = f"kafka_server_socket_server_metrics_{sensor}_total"
+        assert found.value(name, listener="A", networkProcessor="0") == number
+        assert found.value(name, listener="B", networkProcessor="0") == 0
+    assert found.value("kafka_network_socketserver_expiredconnectionskilledcount") == 7
 
 
 def test_directories_and_the_broker_itself(broker: InProcessBroker, scraped: ScrapedBroker) -> None:
