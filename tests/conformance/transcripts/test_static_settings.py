@@ -31,7 +31,8 @@ PYTHON_CLASSES = (
     "alter.config.policy.class.name",
     "client.quota.callback.class",
 )
-NOT_COMPARED = frozenset({*REFUSED, *PYTHON_CLASSES, "replica.selector.class", "metadata.dir"})
+CALLBACK_HANDLERS = {"sasl.server.callback.handler.class", "sasl.login.callback.handler.class"}
+NOT_COMPARED = frozenset({*REFUSED, *PYTHON_CLASSES, *CALLBACK_HANDLERS, "replica.selector.class", "metadata.dir"})
 """Refused by name, whatever the value; Python classes, not Java's; a class that Kafka loads later; a key of ours."""
 
 SAME = (
