@@ -239,6 +239,56 @@ def test_quotas_users_and_features(secured: SecuredTranscript) -> None:
     t.with_rights({"nothing": (), **some, "everything": EVERYTHING}, ask)
 
 
+def test_acls(secured: SecuredTranscript) -> None:
+    t = secured
+    guarded = t.name("guarded")
+    binding = {
+        "resource_type": 2,
+        "resource_name": guarded,
+        "resource_pattern_type": 3,
+        "principal": "User:nobody",
+        "host": "10.0.0.9",
+        "operation": 3,
+        "permission_type": 3,
+    }
+    wanted = {
+        "resource_type_filter": 2,
+        "resource_name_filter": guarded,
+        "pattern_type_filter": 3,
+        "principal_filter": None,
+        "host_filter": None,
+        "operation": 1,
+        "permission_type": 1,
+    }
+
+    def ask(label: str) -> None:
+        for version in (1, 3):
+            creating = build(ApiKey.CREATE_ACLS, creations=[binding, {**binding, "resource_name": ""}])
+            t.call(f"create v{version}: {label}", creating, version)
+            t.call(f"describe v{version}: {label}", build(ApiKey.DESCRIBE_ACLS, **wanted), version)
+            filters = [{**wanted, "pattern_type_filter": 3}]
+            t.call(f"delete v{version}: {label}", build(ApiKey.DELETE_ACLS, filters=filters), version)
+
+    some = {op.name: [cluster(op)] for op in (Op.DESCRIBE, Op.ALTER, Op.ALTER_CONFIGS)}
+    t.with_rights({"nothing": (), **some, "everything": EVERYTHING}, ask)
+
+
+def test_delegation_tokens(secured: SecuredTranscript) -> None:
+    """Whatever a client may do, it gets no token on a listener without authentication."""
+    t = secured
+
+    def ask(label: str) -> None:
+        for version in (1, 3):
+            fields = {"owner_principal_type": "User", "owner_principal_name": "other"} if version == 3 else {}
+            creating = build(ApiKey.CREATE_DELEGATION_TOKEN, max_lifetime_ms=-1, **fields)
+            t.call(f"create v{version}: {label}", creating, version)
+            t.call(f"describe v{version}: {label}", build(ApiKey.DESCRIBE_DELEGATION_TOKEN, owners=None), version)
+        t.call(f"renew: {label}", build(ApiKey.RENEW_DELEGATION_TOKEN, hmac=b"h", renew_period_ms=1), 2)
+        t.call(f"expire: {label}", build(ApiKey.EXPIRE_DELEGATION_TOKEN, hmac=b"h", expiry_time_period_ms=1), 2)
+
+    t.with_rights({"nothing": (), "everything": EVERYTHING}, ask)
+
+
 # -- between brokers
 
 STALE = 0
