@@ -144,6 +144,7 @@ class Pipe:
         self.source = source
         self.target = target
         self.is_open = True
+        self.usable_until_ms: int | None = None
         self._network = network
         self._dispatch = dispatch
         self._server_side = ServerSide(self)
