@@ -33,7 +33,6 @@ from odradek.controller.tree.metadata_tree import (
     Watcher,
     WatchEvent,
 )
-from odradek.controller.tree.private_file import make_private
 from odradek.controller.tree.tree_watches import TreeWatches
 
 if TYPE_CHECKING:
@@ -116,6 +115,7 @@ class TreeDatabase:
     def _work(self) -> None:
         import sqlite3
 
+        from odradek.controller.tree.private_file import make_private
         from odradek.controller.tree.tree_store import TreeStore
 
         try:
