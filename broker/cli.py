@@ -36,6 +36,7 @@ _TOOLS: Final = {
     "quotas": ("admin.quotas", "print, set and remove quotas"),
     "acls": ("admin.acls", "list, add and remove ACLs"),
     "users": ("admin.users", "list, create and delete users that authenticate with SCRAM"),
+    "tokens": ("admin.tokens", "create, renew, expire and describe delegation tokens"),
     "get-offsets": ("admin.get_offsets", "print offsets of partitions, by time"),
     "delete-records": ("admin.delete_records", "delete the records before an offset"),
     "log-dirs": ("admin.log_dirs", "print the log directories of brokers and what is in them"),
@@ -56,7 +57,7 @@ _GROUPS: Final = {
     "records": ("produce", "consume", "get-offsets", "delete-records", "perf"),
     "topics and replicas": ("topics", "reassign", "elect-leaders", "log-dirs"),
     "groups and transactions": ("groups", "transactions", "producers"),
-    "the cluster": ("cluster", "top", "configs", "quotas", "users", "acls", "api-versions"),
+    "the cluster": ("cluster", "top", "configs", "quotas", "users", "acls", "tokens", "api-versions"),
     "files of a broker": ("verify", "dump-log"),
     "the shell": ("completion",),
 }

@@ -10,6 +10,7 @@ import pytest
 
 from odradek.protocol.errors import ErrorCode
 from tests.support.broker import Broker
+from tests.support.processes.commands import run_command
 from tests.support.processes.ports import free_port
 from tests.support.processes.tools import Tools
 from tests.support.tokens import (
@@ -157,6 +158,30 @@ def test_the_tool_and_a_java_client_with_a_token(broker: Broker, sasl_port: int,
     assert expired[-1].startswith("Completed expire operation. New expiry date")
     if broker.target == "odradek":
         assert hmac not in broker.log_text()
+
+
+def test_the_command_tokens_prints_what_the_tool_prints(
+    broker: Broker, sasl_port: int, tools: Tools, tmp_path: Path
+) -> None:
+    bootstrap = f"{HOST}:{sasl_port}"
+    carol = tmp_path / "carol.properties"
+    carol.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
+        f'sasl.jaas.config={PLAIN_MODULE} required username="carol" password="carol-secret";\n'
+    )
+
+    def run(*arguments: str) -> list[str]:
+        return run_command(bootstrap, "tokens", "--command-config", str(carol), *arguments).stdout.decode().splitlines()
+
+    created = run("--create", "--renewer-principal", "User:alice")
+    hmac = created[-1].split()[1]
+    connection = ("--bootstrap-server", bootstrap, "--command-config", str(carol))
+    described = tools.run("delegation-tokens", *connection, "--describe", "--owner-principal", "User:carol").lines
+    assert run("--describe", "--owner-principal", "User:carol") == described[1:]
+    assert created[-2:] == described[-2:]
+    for operation in ("renew", "expire"):
+        assert run(f"--{operation}", "--hmac", hmac)[-1].startswith(f"Completed {operation} operation.")
+    assert run("--describe", "--owner-principal", "User:carol")[0] == "Total number of tokens : 0"
 
 
 def test_tokens_are_there_after_a_restart(broker: Broker, sasl_port: int) -> None:
