@@ -196,7 +196,7 @@ class Connection(asyncio.Protocol):
             sender.discard()
         if self._close_reason is not None:
             self._release(self._close_reason)
-        elif exc is None and not self._has_ended:
+        elif exc is None and not self.security_protocol.has_tls:
             self.abort(CloseReason.CLIENT_CLOSED)
         elif was_unsent:
             self.abort(CloseReason.CONNECTION_FAILED, str(exc))

@@ -27,6 +27,8 @@ READERS = 10
 MEMORY_OF_A_READER_MB = 2
 """Copied records that wait, encrypted ones, and the buffers of the library. A reader that has all has 40."""
 TIMEOUT_S = 20
+MANY = 2000
+"""Requests that take longer than a turn of their connection: some are left when the end comes."""
 
 
 class TlsBroker:
@@ -110,7 +112,8 @@ def test_what_came_before_the_end_is_applied(served: TlsBroker, ends: str) -> No
     topic = "ended"
     make_topic(served.broker, topic)
     connection = served.connect()
-    frames = [produce(topic, b"x" * size, acks=0) for size in (10, 200_000, 30_000, 10, 400_000)]
+    sizes = (10, 200_000, 30_000, 10, 400_000, *[10] * (MANY if ends == "close_notify" else 0))
+    frames = [produce(topic, b"x" * size, acks=0) for size in sizes]
     connection.sendall(b"".join(frames))
     if ends == "close_notify":
         connection.unwrap().close()
