@@ -27,7 +27,6 @@ GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "static_settings"
 ZOOKEEPER = {"zookeeper.connect": "localhost:2181"}
 
 PYTHON_CLASSES = (
-    "authorizer.class.name",
     "create.topic.policy.class.name",
     "alter.config.policy.class.name",
     "client.quota.callback.class",
@@ -37,10 +36,9 @@ JAVA_CLASSES = (
     "sasl.login.callback.handler.class",
     "sasl.server.callback.handler.class",
 )
-OF_THE_JVM = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
-NOT_COMPARED = frozenset({*REFUSED, *PYTHON_CLASSES, *JAVA_CLASSES, OF_THE_JVM, "metadata.dir"})
+NOT_COMPARED = frozenset({*REFUSED, *PYTHON_CLASSES, *JAVA_CLASSES, "metadata.dir"})
 """Refused by name, whatever the value; Python classes, not Java's; classes of Kafka of which some are known by name; a
-property of Kafka's JVM; a key of ours."""
+key of ours."""
 
 SAME = (
     # Texts of Apache that speak of its own classes and of Java's arithmetic, and ours that say more, as one text.
