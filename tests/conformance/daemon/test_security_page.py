@@ -1,0 +1,107 @@
+"""The commands of docs/security.md as a reader runs them, on free ports."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.processes.jvm import REPOSITORY
+from tests.support.processes.ports import free_port
+from tests.support.processes.process import ManagedProcess
+
+PAGE = (REPOSITORY / "docs" / "security.md").read_text()
+SERVE = "odradek serve server.properties\n"
+START_TIMEOUT_S = 20
+PAGE_PORT = "9093"
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+
+
+class Reader:
+    """Somebody with a shell in an empty directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.port = str(free_port())
+        self.environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+    def run(self, command: list[str]) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command,
+            cwd=self.directory,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def shell(self, commands: str) -> str:
+        """Run a block of the page; it must succeed. Returns what it printed."""
+        done = self.run(["sh", "-ec", commands.replace(PAGE_PORT, self.port)])
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def python(self, program: str) -> str:
+        done = self.run([sys.executable, "-W", "ignore", "-c", program.replace(PAGE_PORT, self.port)])
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
+    """Has run all blocks but that of the client, and the broker of the page runs."""
+    found = Reader(tmp_path_factory.mktemp("secure"))
+    shell = blocks("sh")
+    start = shell.index(SERVE)
+    for block in shell[:start]:
+        found.shell(block)
+    broker = ManagedProcess(
+        [sys.executable, "-m", *SERVE.split()], found.directory / "serve.log", cwd=found.directory, env={}
+    )
+    broker.start()
+    broker.wait_for_line(r"\[KafkaServer id=\d+\] started", START_TIMEOUT_S)
+    for block in shell[start + 1 : -1]:
+        found.shell(block)
+    yield found
+    assert broker.terminate() == 0
+    assert "-secret" not in broker.log_text()
+
+
+def test_the_client_of_the_page_prints_its_record(reader: Reader) -> None:
+    assert reader.shell(blocks("sh")[-1]) == "0 k hello\n"
+    [program] = blocks("python")
+    assert reader.python(program) == "0 b'k' b'hello'\n"
+
+
+def test_what_the_page_says_is_refused(reader: Reader) -> None:
+    listed = f"odradek topics --list --exclude-internal --bootstrap-server localhost:{reader.port} --command-config"
+    create = f"odradek topics --create --topic other --bootstrap-server localhost:{reader.port} --command-config"
+    reader.shell(f"{create} admin.properties")
+    assert reader.shell(f"{listed} admin.properties").split() == ["orders", "other"]
+    assert reader.shell(f"{listed} alice.properties").split() == ["orders"]
+    produced = reader.run(
+        ["sh", "-c", f"echo x | odradek produce -t other -b localhost:{reader.port} --command-config alice.properties"]
+    )
+    assert produced.returncode != 0
+    assert "TOPIC_AUTHORIZATION_FAILED" in produced.stderr
+    stranger = reader.run(["sh", "-c", f"sed s/alice-/wrong-/ alice.properties > wrong; {listed} wrong"])
+    assert stranger.returncode != 0
+    assert "authentication" in stranger.stderr.lower()
+
+
+def test_files_with_secrets_are_private(reader: Reader) -> None:
+    modes = {path.name: path.stat().st_mode & 0o077 for path in reader.directory.iterdir() if path.is_file()}
+    assert {name: modes[name] for name in ("broker.pem", "admin.properties", "server.properties")} == {
+        "broker.pem": 0,
+        "admin.properties": 0,
+        "server.properties": 0,
+    }
