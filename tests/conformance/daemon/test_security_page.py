@@ -92,7 +92,7 @@ def test_what_the_page_says_is_refused(reader: Reader) -> None:
         ["sh", "-c", f"echo x | odradek produce -t other -b localhost:{reader.port} --command-config alice.properties"]
     )
     assert produced.returncode != 0
-    assert "TOPIC_AUTHORIZATION_FAILED" in produced.stderr
+    assert "topic other: Topic authorization failed." in produced.stderr
     stranger = reader.run(["sh", "-c", f"sed s/alice-/wrong-/ alice.properties > wrong; {listed} wrong"])
     assert stranger.returncode != 0
     assert "authentication" in stranger.stderr.lower()
