@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.support.processes.jvm import REPOSITORY
+from tests.support.processes.odradek_process import STARTED
 from tests.support.processes.ports import free_port
 from tests.support.processes.process import ManagedProcess
 
@@ -19,6 +23,10 @@ PAGE = (REPOSITORY / "docs" / "security.md").read_text()
 SERVE = "odradek serve server.properties\n"
 START_TIMEOUT_S = 20
 PAGE_PORT = "9093"
+CLIENT = -2
+"""The block of the client; the one after it copies files for a container."""
+
+DATA = "/var/lib/odradek/data"
 
 
 def blocks(language: str) -> list[str]:
@@ -64,20 +72,26 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     start = shell.index(SERVE)
     for block in shell[:start]:
         found.shell(block)
-    broker = ManagedProcess(
-        [sys.executable, "-m", *SERVE.split()], found.directory / "serve.log", cwd=found.directory, env={}
-    )
+    with serving(found, SERVE.split(), found.directory):
+        for block in shell[start + 1 : CLIENT]:
+            found.shell(block)
+        yield found
+
+
+@contextmanager
+def serving(reader: Reader, command: list[str], directory: Path) -> Iterator[None]:
+    """A broker that runs `command` there, stops cleanly and logs no password."""
+    log = reader.directory.with_name(f"{reader.directory.name}-{directory.name}.log")
+    broker = ManagedProcess([sys.executable, "-m", *command], log, cwd=directory, env=reader.environment)
     broker.start()
-    broker.wait_for_line(r"\[KafkaServer id=\d+\] started", START_TIMEOUT_S)
-    for block in shell[start + 1 : -1]:
-        found.shell(block)
-    yield found
+    broker.wait_for_line(STARTED, START_TIMEOUT_S)
+    yield
     assert broker.terminate() == 0
     assert "-secret" not in broker.log_text()
 
 
 def test_the_client_of_the_page_prints_its_record(reader: Reader) -> None:
-    assert reader.shell(blocks("sh")[-1]) == "0 k hello\n"
+    assert reader.shell(blocks("sh")[CLIENT]) == "0 k hello\n"
     [program] = blocks("python")
     assert reader.python(program) == "0 b'k' b'hello'\n"
 
@@ -105,3 +119,29 @@ def test_files_with_secrets_are_private(reader: Reader) -> None:
         "admin.properties": 0,
         "server.properties": 0,
     }
+
+
+def test_the_service_of_the_compose_file(reader: Reader, tmp_path: Path) -> None:
+    """Without a container: its command and its health check, in its folder, with its data elsewhere."""
+    service = yaml.safe_load((REPOSITORY / "docker-compose.yml").read_text())["services"]["secure"]
+    reader.shell(blocks("sh")[-1])
+    port = str(free_port())
+
+    def here(words: list[str]) -> list[str]:
+        changes = {DATA: str(tmp_path), PAGE_PORT: port, "0.0.0.0": "127.0.0.1"}
+        for container, outside in changes.items():
+            words = [word.replace(container, outside) for word in words]
+        return words
+
+    users = shlex.split(blocks("shell")[0])
+    created = reader.run(["odradek", *here(users[users.index("secure") + 1 :])])
+    assert created.returncode == 0, created.stderr
+    folder = reader.directory / "secure"
+    assert f"./{folder.name}:{service['working_dir']}:ro" in service["volumes"]
+    with serving(reader, ["odradek", *here(service["command"])], folder):
+        program, *check = here(service["healthcheck"]["test"])
+        assert program == "CMD"
+        done = subprocess.run(check, cwd=folder, env=reader.environment, timeout=60, check=False)
+        assert done.returncode == 0
+        command = f"odradek topics --list --bootstrap-server localhost:{port} --command-config admin.properties"
+        assert reader.shell(command) == ""
