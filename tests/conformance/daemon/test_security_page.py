@@ -133,7 +133,7 @@ def test_the_service_of_the_compose_file(reader: Reader, tmp_path: Path) -> None
             words = [word.replace(container, outside) for word in words]
         return words
 
-    users = shlex.split(blocks("shell")[0])
+    users = shlex.split(blocks("shell")[0].replace("\\\n", " "))
     created = reader.run(["odradek", *here(users[users.index("secure") + 1 :])])
     assert created.returncode == 0, created.stderr
     folder = reader.directory / "secure"
