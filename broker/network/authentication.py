@@ -4,6 +4,9 @@ While a client authenticates, its connection has one request at a time, as later
 request in flight until it is answered. When it is refused, the answer and the end of the connection wait for
 `connection.failed.authentication.delay.ms`; the connection counts until then, and nothing more is read from it.
 
+The frames of an authentication are small, and take no memory of the pool of `queued.max.request.bytes`: clients that
+may be nobody cannot empty it.
+
 Kafka: KafkaChannel.prepare, Selector.pollSelectionKeys, Selector.DelayedAuthenticationFailureClose,
 Processor.processCompletedReceives.
 """
@@ -117,7 +120,7 @@ class Authentications:
             self._answer_unsupported_versions,
         )
         connection.is_authenticated = False
-        connection.allow_frames(self.config.sasl_server_max_receive_size)
+        connection.allow_frames(self.config.sasl_server_max_receive_size, takes_memory=False)
         connection.authentication = Authentication(self, connection, authenticator, listener.counts)
 
 
@@ -155,7 +158,7 @@ class Authentication:
         if authenticator.is_complete:
             now_ns = self._owner.clock.monotonic_ns()
             if request[:2] == _SASL_HANDSHAKE_KEY and authenticator.may_reauthenticate(now_ns):
-                self._connection.allow_frames(self._owner.config.sasl_server_max_receive_size)
+                self._connection.allow_frames(self._owner.config.sasl_server_max_receive_size, takes_memory=False)
             elif authenticator.is_expired(now_ns):
                 self._counts.expired_connections_killed += 1
                 self._connection.abort(CloseReason.SESSION_EXPIRED)

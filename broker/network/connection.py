@@ -20,7 +20,6 @@ the connection is closed. The last records of a producer with acks=0 that closes
 client may have shut down only its writing side. After a reset no response can be sent: requests are applied up to the
 first one that has a response, as in Apache Kafka, where the write of that response fails. The limits on buffered bytes
 and `connections.max.idle.ms` apply to such a connection too.
-
 TLS begins before the connection. With SASL each frame goes to `authentication` first; until then frames are small.
 
 Kafka: KafkaChannel, Selector, Processor.
@@ -151,14 +150,16 @@ class Connection(asyncio.Protocol):
         self.client_host, self.client_port = self.local_host, self.local_port = "", 0
         self.client_software_name = self.client_software_version = "unknown"
         self.principal, self.is_authenticated, self.is_token_authenticated = ANONYMOUS, True, False
-        self.authentication: Authentication | None = None
-        """None without SASL, and when the session has no end."""
+        self.authentication: Authentication | None = None  # without SASL, and when the session has no end
 
     # -- what the event loop calls
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         transport = cast("asyncio.Transport", transport)
         self._transport = transport
+        if self._close_reason is not None:  # closed before the loop connected it: `max.connections` was exceeded
+            transport.abort()
+            return
         self.client_host, self.client_port = host_and_port(transport.get_extra_info("peername"))
         self.local_host, self.local_port = host_and_port(transport.get_extra_info("sockname"))
         transport.set_write_buffer_limits(high=int(self.security_protocol.has_tls))  # with TLS 0 would block
@@ -191,9 +192,10 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         sender, self._transport = self._sender, None
-        was_unsent = sender is not None and sender.is_blocked
-        if sender is not None:
-            sender.discard()
+        if sender is None:  # released before the loop connected it
+            return
+        was_unsent = sender.is_blocked
+        sender.discard()
         if self._close_reason is not None:
             self._release(self._close_reason)
         elif exc is None and not self.security_protocol.has_tls:
@@ -277,9 +279,8 @@ class Connection(asyncio.Protocol):
             if answered.answer is not None:
                 urgent = self._push(sender, answered.answer) or urgent
                 answered.answer = None
-        if urgent and not sender.is_blocked:
-            sender.flush()
-            self._report_sent(sender)
+        if urgent:
+            self.flush_answers()
         if self._is_processing:
             return
         if in_flight:
@@ -311,9 +312,10 @@ class Connection(asyncio.Protocol):
         else:
             self._release(reason)
 
-    def allow_frames(self, max_frame_bytes: int) -> None:
-        """Replace the limit of frames: before authentication it is smaller."""
+    def allow_frames(self, max_frame_bytes: int, *, takes_memory: bool = True) -> None:
+        """Replace the limit of frames. `takes_memory`: they take memory of the pool."""
         self._frames.max_size = max_frame_bytes
+        self._frames.takes_memory = takes_memory
 
     def close_if_idle(self, max_idle_ms: int) -> int:
         """Close if nothing was received or sent for `max_idle_ms`. Returns the ms until the next check, 0 if closed."""
@@ -394,9 +396,7 @@ class Connection(asyncio.Protocol):
             return
         finally:
             self._is_processing = False
-        if not sender.is_blocked:
-            sender.flush()
-            self._report_sent(sender)
+        self.flush_answers()
         if self._has_ended:
             self._close_when_done(sender)
         else:

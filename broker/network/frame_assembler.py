@@ -57,6 +57,7 @@ class FrameAssembler:
         "buffered",
         "frame_memory",
         "max_size",
+        "takes_memory",
     )
 
     def __init__(
@@ -79,6 +80,8 @@ class FrameAssembler:
         self._filled = 0
         self._size = 0
         self._memory = memory
+        self.takes_memory = True
+        """Whether frames take memory of the pool, if there is one."""
         self._partial_memory: Memory | None = None
         self.frame_memory: Memory | None = None
         """The memory of the last returned frame. The connection moves it to the context of the request."""
@@ -164,7 +167,7 @@ class FrameAssembler:
             size = read_frame_size(self._split_size, self.max_size)
             if size is None:
                 return False
-            if self._memory is not None and size:
+            if self._memory is not None and self.takes_memory and size:
                 self._partial_memory = self._memory.take(size)
                 if self._partial_memory is None:
                     return False

@@ -12,6 +12,7 @@ from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.network.authentication import Authentications
 from odradek.broker.network.close_reason import CloseReason
+from odradek.broker.network.memory_pool import MemoryPool
 from odradek.broker.security.sasl.mechanisms import SaslParts
 from odradek.protocol.api import ApiKey
 from odradek.protocol.errors import ErrorCode
@@ -39,8 +40,11 @@ SETTINGS = {
 class Server(Broker):
     """A broker with the SASL listener AUTH; `link` is a connection to it."""
 
-    def __init__(self, **settings: str) -> None:
+    def __init__(self, pool_bytes: int = 0, **settings: str) -> None:
         super().__init__()
+        if pool_bytes:
+            self.owner.memory_pool = MemoryPool(pool_bytes, self.owner.call_soon)
+            self.link = Link(self.owner)
         self.config = BrokerConfig(SETTINGS | settings)
         clock = self.owner.clock
         self.authentications = Authentications(
@@ -251,3 +255,30 @@ def test_the_small_limit_is_that_of_a_connection_of_this_listener_alone(server: 
     other = Link(server.owner)
     other.receive(struct.pack(">i", 1001))
     assert not other.transport.is_aborted
+
+
+def test_clients_that_are_not_authenticated_take_no_memory_of_the_pool() -> None:
+    server = Server(pool_bytes=900)
+    pool = server.owner.memory_pool
+    assert pool is not None
+    others = [Link(server.owner) for _ in range(3)]
+    for other in others:
+        other.connection.listener_name = "AUTH"
+        server.authentications.begin(other.connection)
+        other.receive(struct.pack(">i", 1000) + b"x" * 10)
+    assert pool.available == 900
+    server.authenticate()
+    server.link.receive(struct.pack(">i", 100) + b"x" * 10)
+    assert pool.available == 800, "later requests take theirs"
+    server.close()
+
+
+def test_the_frames_of_a_reauthentication_take_no_memory_of_the_pool() -> None:
+    server = Server(pool_bytes=900)
+    pool = server.owner.memory_pool
+    assert pool is not None
+    server.authenticate()
+    server.handshake()
+    server.link.receive(struct.pack(">i", 1000) + b"x" * 10)
+    assert pool.available == 900
+    server.close()

@@ -161,6 +161,23 @@ async def test_broker_that_comes_to_a_full_one_takes_the_place_of_a_client(monke
     assert [transport.is_aborted for transport in network.transports] == [True, False, False]
 
 
+@async_test
+async def test_client_that_is_closed_before_the_loop_connects_it_leaves_no_socket(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    network = await started(monkeypatch, **TWO_LISTENERS, max_connections="1")
+    network.gate = asyncio.Event()
+    network.knock(listener=0)
+    await network.turn()
+    network.knock(listener=1)  # takes the place of the client, which has no transport yet
+    await network.turn()
+    network.gate.set()
+    await network.turn()
+    assert [transport.is_aborted for transport in network.transports] == [True, False]
+    assert [found.listener_name for found in network.server.connections] == ["BROKERS"]
+    assert network.server.closed_by_reason == {CloseReason.TOO_MANY_CONNECTIONS: 1}
+
+
 # -- the end of connections
 
 
