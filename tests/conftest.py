@@ -14,7 +14,6 @@ import pytest
 
 from tests import scheduling
 from tests.areas import AreaTimes
-from tests.support.transcripts.not_yet import REFUSALS
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -65,15 +64,8 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out, for Odradek, what stands on an API that is refused yet (tests/support/transcripts/not_yet.py)."""
     if hasattr(config, "workerinput"):  # one of several processes
         items.sort(key=lambda item: scheduling.turn(item.nodeid.partition("::")[0]))
-    if config.getoption("--target") != "odradek":
-        return
-    early = [item for item in items if any(REFUSALS.keys() & {*mark.args} for mark in item.iter_markers("needs"))]
-    if early:
-        config.hook.pytest_deselected(items=early)
-        items[:] = [item for item in items if item not in early]
 
 
 def pytest_collection_finish() -> None:

@@ -19,13 +19,13 @@ from odradek.broker.config.keys.log_cleaner import LOG_CLEANER_KEYS
 from odradek.broker.config.keys.metrics import METRIC_KEYS
 from odradek.broker.config.keys.network import NETWORK_KEYS
 from odradek.broker.config.keys.not_served.kraft import KRAFT_KEYS
-from odradek.broker.config.keys.not_served.sasl import SASL_KEYS
-from odradek.broker.config.keys.not_served.secrets import SECRET_KEYS
 from odradek.broker.config.keys.not_served.share_groups import SHARE_GROUP_KEYS
 from odradek.broker.config.keys.not_served.tiered_storage import TIERED_STORAGE_KEYS
 from odradek.broker.config.keys.odradek import ODRADEK_KEYS
 from odradek.broker.config.keys.quotas import QUOTA_KEYS
 from odradek.broker.config.keys.replication import REPLICATION_KEYS
+from odradek.broker.config.keys.sasl import SASL_KEYS
+from odradek.broker.config.keys.secrets import SECRET_KEYS
 from odradek.broker.config.keys.ssl import SSL_KEYS
 from odradek.broker.config.keys.transactions import TRANSACTION_KEYS
 from odradek.broker.config.keys.zookeeper import ZOOKEEPER_KEYS

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 from kafka import KafkaAdminClient
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
-from odradek.broker.config.keys.not_served.sasl import LOGIN, UNSECURED_VALIDATOR, VALIDATOR
+from odradek.broker.config.keys.sasl import LOGIN, UNSECURED_VALIDATOR, VALIDATOR
 from odradek.broker.security.sasl.oauth.client_response import ClientInitialResponse
 from odradek.broker.security.sasl.oauth.oauthbearer import LOGIN_MODULE
 from odradek.protocol.errors import ErrorCode

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from odradek.broker.config.keys.not_served.sasl import LOGIN, VALIDATOR
+from odradek.broker.config.keys.sasl import LOGIN, VALIDATOR
 from odradek.broker.security.sasl.oauth.oauthbearer import LOGIN_MODULE
 from tests.support.jwt import jwks, rsa_jwk, rsa_key, signed
 from tests.support.processes.apache import ApacheBroker, ZooKeeper

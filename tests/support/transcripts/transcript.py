@@ -19,7 +19,6 @@ from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.codec.schema import Kind, Request, Response, Struct
 from tests.support.broker import Broker
-from tests.support.transcripts.not_yet import DESCRIPTIONS, REFUSALS
 from tests.support.waiting import eventually
 from tests.support.wire.raw_client import ConnectionClosedError, RawClient
 from tests.support.wire.requests import build
@@ -65,7 +64,6 @@ class Transcript:
         self._client: RawClient | None = None
         self._others: list[RawClient] = []
         self.answers: dict[str, Plain] = {}
-        self._api_keys: dict[str, ApiKey] = {}
 
     @property
     def client(self) -> RawClient:
@@ -87,7 +85,6 @@ class Transcript:
 
     def call(self, label: str, request: Request, version: int) -> Response | None:
         """Send, note the answer under `label`, and return it; None when the connection was closed instead."""
-        self._api_keys[label] = ApiKey(request.API_KEY)
         try:
             response = self.client.call(request, version)
         except ConnectionClosedError:
@@ -162,27 +159,10 @@ class Transcript:
         differences = [
             "\n".join([label, *(f"    {line}" for line in found)])
             for label, answer in self.answers.items()
-            if (found := self._compare(label, expected[label], answer))
+            if (found := _differences(expected[label], answer))
         ]
         assert not differences, f"{len(differences)} of {len(expected)} answers differ (Apache != ours):\n" + "\n".join(
             differences
-        )
-
-    def _compare(self, label: str, expected: Plain, answer: Plain) -> list[str]:
-        """Where the answers differ. APIs that are not done yet have to differ in the known way."""
-        key = self._api_keys.get(label)
-        if self.broker.target == "apache" or key not in REFUSALS.keys() | DESCRIPTIONS or CLOSED in (expected, answer):
-            return _differences(expected, answer)
-        assert isinstance(expected, dict)
-        assert isinstance(answer, dict)
-        if expected.get("error_code"):
-            return _differences(expected, answer)
-        told = answer["entries"] if "entries" in answer else answer["results"]
-        codes = {one["error_code"] for one in told if isinstance(one, dict) and "error_code" in one}
-        if key in DESCRIPTIONS:
-            return ["it tells something: tests/support/transcripts/not_yet.py has to forget it"] if 0 in codes else []
-        return (
-            [] if codes == {REFUSALS[key]} else [f"not refused as tests/support/transcripts/not_yet.py says: {answer}"]
         )
 
     def plain(self, message: Struct, version: int) -> dict[str, Plain]:

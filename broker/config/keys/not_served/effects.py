@@ -12,7 +12,6 @@ from typing import Final
 
 from odradek.broker.config.keys.metrics import METRIC_KEYS
 from odradek.broker.config.keys.not_served.kraft import KRAFT_KEYS
-from odradek.broker.config.keys.not_served.sasl import SASL_KEYS
 from odradek.broker.config.keys.not_served.share_groups import SHARE_GROUP_KEYS
 from odradek.broker.config.keys.not_served.tiered_storage import TIERED_STORAGE_KEYS
 from odradek.storage.config.config_def import ConfigKey, ConfigType
@@ -39,13 +38,29 @@ REFUSED_VALUES: Final[Mapping[str, str]] = {
 
 _THREADS: Final = "one event loop does the work, whatever the number"
 _KRAFT: Final = "only KRaft uses it"
-_SECURITY: Final = "SASL listeners are not supported yet"
+_KERBEROS: Final = "the mechanism GSSAPI is refused by name"
+_TOKENS: Final = "a client of OAUTHBEARER gets a token for each connection"
+_TOKEN_SERVER: Final = "a request to the token server has 20 s and is not repeated"
 _NO_PROVIDER: Final = "OpenSSL does it; there is no JVM whose implementations could be chosen"
 _MEMORY: Final = "a waiting request is removed as soon as it is answered"
 _NO_METRICS: Final = "there are no metrics of a JVM"
 _GROUPS: Final = "only KRaft has groups of the new protocol"
 
 _OTHERS: Final[Mapping[str, str]] = {
+    "sasl.kerberos.principal.to.local.rules": _KERBEROS,
+    "sasl.kerberos.service.name": _KERBEROS,
+    "sasl.kerberos.kinit.cmd": _KERBEROS,
+    "sasl.kerberos.ticket.renew.window.factor": _KERBEROS,
+    "sasl.kerberos.ticket.renew.jitter": _KERBEROS,
+    "sasl.kerberos.min.time.before.relogin": _KERBEROS,
+    "sasl.login.refresh.window.factor": _TOKENS,
+    "sasl.login.refresh.window.jitter": _TOKENS,
+    "sasl.login.refresh.min.period.seconds": _TOKENS,
+    "sasl.login.refresh.buffer.seconds": _TOKENS,
+    "sasl.login.connect.timeout.ms": _TOKEN_SERVER,
+    "sasl.login.read.timeout.ms": _TOKEN_SERVER,
+    "sasl.login.retry.backoff.max.ms": _TOKEN_SERVER,
+    "sasl.login.retry.backoff.ms": _TOKEN_SERVER,
     "zookeeper.clientCnxnSocket": "the ZooKeeper client has its own sockets, also for TLS",
     "zookeeper.ssl.truststore.password": "trust stores are PEM, which has no password",
     "ssl.provider": _NO_PROVIDER,
@@ -96,37 +111,15 @@ _ACTING_ON_A_LISTENER: Final = (
 )
 
 
-ACTING: Final = frozenset(
-    {
-        "connections.max.reauth.ms",
-        "node.id",
-        "sasl.enabled.mechanisms",
-        "sasl.jaas.config",
-        "sasl.login.callback.handler.class",
-        "sasl.mechanism.inter.broker.protocol",
-        "sasl.oauthbearer.clock.skew.seconds",
-        "sasl.oauthbearer.expected.audience",
-        "sasl.oauthbearer.expected.issuer",
-        "sasl.oauthbearer.jwks.endpoint.refresh.ms",
-        "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
-        "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
-        "sasl.oauthbearer.jwks.endpoint.url",
-        "sasl.oauthbearer.scope.claim.name",
-        "sasl.oauthbearer.sub.claim.name",
-        "sasl.oauthbearer.token.endpoint.url",
-        "sasl.server.callback.handler.class",
-        "sasl.server.max.receive.size",
-    }
-)
-"""Exceptions: keys of the groups below that act."""
+_ACTING: Final = ("node.id",)
+"""Of the groups below."""
 
 
 def _of_group(keys: Iterable[ConfigKey], reason: str) -> dict[str, str]:
-    return {key.name: reason for key in keys if key.name not in REFUSED and key.name not in ACTING}
+    return {key.name: reason for key in keys if key.name not in (*REFUSED, *_ACTING)}
 
 
 WITHOUT_EFFECT: Final[Mapping[str, str]] = {
-    **_of_group(SASL_KEYS, _SECURITY),
     **_of_group(METRIC_KEYS, _NO_METRICS),
     **_of_group(TIERED_STORAGE_KEYS, "there is no tiered storage"),
     **_of_group(SHARE_GROUP_KEYS, _GROUPS),

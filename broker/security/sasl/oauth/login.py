@@ -14,7 +14,7 @@ from base64 import b64encode, urlsafe_b64encode
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote_plus
 
-from odradek.broker.config.keys.not_served.sasl import LOGIN, LOGINS, UNSECURED_LOGIN
+from odradek.broker.config.keys.sasl import LOGIN, LOGINS, UNSECURED_LOGIN
 from odradek.broker.security.sasl.oauth.client_response import ClientInitialResponse
 from odradek.broker.security.sasl.oauth.http import request
 from odradek.broker.security.sasl.oauth.urls import allowed_url, file_of

@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.config.keys.not_served.sasl import UNSECURED_VALIDATOR, VALIDATOR, VALIDATORS
+from odradek.broker.config.keys.sasl import UNSECURED_VALIDATOR, VALIDATOR, VALIDATORS
 from odradek.broker.security.sasl.login_options import require_module
 from odradek.broker.security.sasl.oauth.access_token import IllegalToken
 from odradek.broker.security.sasl.oauth.client_response import ClientInitialResponse

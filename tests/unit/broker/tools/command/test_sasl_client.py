@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.config.keys.not_served.sasl import LOGIN
+from odradek.broker.config.keys.sasl import LOGIN
 from odradek.broker.security.sasl.mechanisms import client_context, mechanism_module
 from odradek.broker.tools.command.client_config import ClientSasl, client_config
 from odradek.broker.tools.command.failures import CommandFailed

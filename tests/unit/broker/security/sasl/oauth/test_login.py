@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.config.keys.not_served.sasl import LOGIN, UNSECURED_LOGIN
+from odradek.broker.config.keys.sasl import LOGIN, UNSECURED_LOGIN
 from odradek.broker.security.sasl.oauth import login
 from odradek.broker.security.sasl.oauth.access_token import decode_object
 from odradek.broker.security.sasl.oauth.client_response import ClientInitialResponse

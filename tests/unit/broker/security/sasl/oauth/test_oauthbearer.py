@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.config.keys.not_served.sasl import UNSECURED_VALIDATOR, VALIDATOR
+from odradek.broker.config.keys.sasl import UNSECURED_VALIDATOR, VALIDATOR
 from odradek.broker.security.sasl.oauth.access_token import AccessToken
 from odradek.broker.security.sasl.oauth.jwks_setup import JWKS_URL_KEY
 from odradek.broker.security.sasl.oauth.oauthbearer import (

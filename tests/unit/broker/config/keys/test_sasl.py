@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from odradek.broker.config.broker_config import BrokerConfig
-from odradek.broker.config.keys.not_served.sasl import LOGINS, UNSECURED_LOGIN, UNSECURED_VALIDATOR, VALIDATORS
+from odradek.broker.config.keys.sasl import LOGINS, UNSECURED_LOGIN, UNSECURED_VALIDATOR, VALIDATORS
 from odradek.storage.config.config_def import ConfigError
 
 PREFIX = "listener.name.plaintext.oauthbearer."
