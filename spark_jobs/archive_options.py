@@ -1,6 +1,6 @@
 """The options of `archive_topic`: its command line, checked before a JVM is started, and Spark's options for it.
 
-Everything here is plain values: no Spark, no sockets, no files but the one a `--schema` names.
+Everything here is plain values: no Spark, no sockets, no files but those that `--schema` and `--consumer-config` name.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from odradek.storage.disk.properties_file import parse_properties
 
 EARLIEST = "earliest"
 PARTITION_COLUMNS = ("topic", "date", "hour")
@@ -117,7 +119,7 @@ def parse_options(arguments: Sequence[str] | None = None) -> ArchiveOptions:
         schema=args.schema,
         include_headers=args.include_headers,
         compression=args.compression,
-        consumer_options=tuple(args.consumer_option),
+        consumer_options=tuple((dict(args.consumer_config) | dict(args.consumer_option)).items()),
         fail_on_data_loss=args.fail_on_data_loss,
         master=args.master,
         conf=tuple(args.conf),
@@ -180,12 +182,19 @@ def _add_source_arguments(group: argparse._ArgumentGroup) -> None:
         "--min-partitions", type=_positive, metavar="N", help="split large partitions to have at least N tasks"
     )
     group.add_argument(
+        "--consumer-config",
+        type=_consumer_config,
+        default=(),
+        metavar="FILE",
+        help="a properties file with settings of Kafka's consumer: passwords in it are in no list of processes",
+    )
+    group.add_argument(
         "--consumer-option",
         type=_consumer_option,
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="a setting of Kafka's consumer, security.protocol=SASL_SSL or isolation.level=read_committed; repeatable",
+        help="a setting of Kafka's consumer, isolation.level=read_committed; repeatable; replaces that of the file",
     )
     group.add_argument(
         "--fail-on-data-loss",
@@ -307,7 +316,21 @@ def _key_value(text: str) -> tuple[str, str]:
 
 
 def _consumer_option(text: str) -> tuple[str, str]:
-    key, value = _key_value(text)
+    return _allowed(*_key_value(text))
+
+
+def _consumer_config(text: str) -> tuple[tuple[str, str], ...]:
+    """The settings in the file with that path."""
+    try:
+        properties = parse_properties(Path(text).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"{text} cannot be read: {error.strerror}") from None
+    except ValueError:  # its message may hold a password
+        raise argparse.ArgumentTypeError(f"{text} is no properties file in UTF-8") from None
+    return tuple(_allowed(key, value) for key, value in properties.items())
+
+
+def _allowed(key: str, value: str) -> tuple[str, str]:
     key = key.removeprefix("kafka.")
     if key in RESERVED_CONSUMER_OPTIONS:
         raise argparse.ArgumentTypeError(f"{key} cannot be set: {RESERVED_CONSUMER_OPTIONS[key]}")

@@ -57,6 +57,39 @@ def test_every_option_of_the_source_reaches_it() -> None:
     }
 
 
+def test_settings_of_the_consumer_in_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("# comment\nsecurity.protocol=SASL_SSL\nsasl.mechanism = PLAIN\nkafka.group.id=a=\\u00e4\n")
+    options = parse("--consumer-option", "sasl.mechanism=SCRAM-SHA-512", "--consumer-config", str(file))
+    assert options.consumer_options == (
+        ("security.protocol", "SASL_SSL"),
+        ("sasl.mechanism", "SCRAM-SHA-512"),
+        ("group.id", "a=ä"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "client.properties cannot be read: No such file"),
+        (b"a=canary\\u00zz", "is no properties file in UTF-8"),
+        (b"a=canary\xff", "is no properties file in UTF-8"),
+        (b"bootstrap.servers=canary:1", "bootstrap.servers cannot be set: use --bootstrap-servers"),
+    ],
+)
+def test_a_file_that_is_refused_shows_no_value(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes | None, message: str
+) -> None:
+    file = tmp_path / "client.properties"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(SystemExit):
+        parse("--consumer-config", str(file))
+    error = capsys.readouterr().err
+    assert message in error
+    assert "canary" not in error
+
+
 def test_several_topics_or_a_pattern() -> None:
     assert parse_options(["--topic", "a, b.c", *WHERE]).source_options()["subscribe"] == "a,b.c"
     source = parse_options(["--subscribe-pattern", "events-.*", *WHERE]).source_options()
