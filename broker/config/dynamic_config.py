@@ -97,17 +97,20 @@ class DynamicBrokerConfig:
             raise ConfigError(f"{WITH_VARIABLES}: Set({', '.join(variables)})")
         self._candidate(configs, per_broker=per_broker)
 
-    async def check_stores(self, configs: Mapping[str, str], *, per_broker: bool, validate_only: bool) -> None:
-        """Check the stores that `configs` name, after `validate_change`, and read files anew that have changed.
+    async def check_stores(self, configs: Mapping[str, str], *, per_broker: bool) -> None:
+        """Check the stores that `configs` name, after `validate_change`. Raises: ConfigError."""
+        stores = self._stores()
+        if stores is not None and per_broker:
+            await stores.validate(self._candidate(configs, per_broker=True))
+
+    async def reload_files(self, configs: Mapping[str, str]) -> None:
+        """Read the stores of this broker anew whose files have changed, after `check_stores`.
 
         Raises: ConfigError. Kafka: DynamicBrokerConfig.reloadUpdatedFilesWithoutConfigChange.
         """
         stores = self._stores()
-        if stores is not None and per_broker:
-            candidate = self._candidate(configs, per_broker=True)
-            await stores.validate(candidate)
-            if not validate_only:
-                await stores.reload_files(candidate)
+        if stores is not None:
+            await stores.reload_files(self._candidate(configs, per_broker=True))
 
     def usable(self, stored: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
         """The stored configs without those of an invalid name or value, which are logged."""

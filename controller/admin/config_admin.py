@@ -105,8 +105,11 @@ class BrokerConfigs(Protocol):
     def validate_change(self, configs: Mapping[str, str], *, per_broker: bool) -> None:
         """Raise ConfigError if these are not valid dynamic configs of this broker, or of the default of all brokers."""
 
-    async def check_stores(self, configs: Mapping[str, str], *, per_broker: bool, validate_only: bool) -> None:
+    async def check_stores(self, configs: Mapping[str, str], *, per_broker: bool) -> None:
         """Check keys and certificates that `configs` name, after `validate_change`. Raises: ConfigError."""
+
+    async def reload_files(self, configs: Mapping[str, str]) -> None:
+        """Use keys and certificates whose files have changed under the same paths. Raises: ConfigError."""
 
     async def from_persistent(self, stored: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
         """The stored configs without unusable ones, and with decrypted secrets."""
@@ -241,12 +244,17 @@ class ConfigAdmin:
         configs = apply_changes(base, resource.changes, self._broker_configs.definition)
         try:
             self._broker_configs.validate_change(configs, per_broker=bool(name))
-            await self._broker_configs.check_stores(configs, per_broker=bool(name), validate_only=validate_only)
+            await self._broker_configs.check_stores(configs, per_broker=bool(name))
         except ConfigError as error:
             raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
         require_right(resource)
         self._policies.validate_alter_config(_policy_metadata(ConfigResource("BROKER", name), resource.changes))
         if not validate_only:
+            try:
+                if name:
+                    await self._broker_configs.reload_files(configs)
+            except ConfigError as error:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
             logger.info("Updating %s with new configuration for %s", entity_path, sorted(configs))
             try:
                 persistent = await self._broker_configs.to_persistent(configs, per_broker=bool(name))

@@ -47,6 +47,7 @@ class _BrokerConfigs:
 
     def __init__(self) -> None:
         self.validated: list[tuple[dict[str, str], bool]] = []
+        self.reloaded: list[dict[str, str]] = []
 
     def validate_change(self, configs: Mapping[str, str], *, per_broker: bool) -> None:
         self.validated.append((dict(configs), per_broker))
@@ -56,7 +57,10 @@ class _BrokerConfigs:
     async def from_persistent(self, stored: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
         return {name: text.removeprefix("sealed ") for name, text in stored.items()}
 
-    async def check_stores(self, configs: Mapping[str, str], *, per_broker: bool, validate_only: bool) -> None: ...
+    async def check_stores(self, configs: Mapping[str, str], *, per_broker: bool) -> None: ...
+
+    async def reload_files(self, configs: Mapping[str, str]) -> None:
+        self.reloaded.append(dict(configs))
 
     async def to_persistent(self, configs: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
         if configs.get("password") == "unspeakable":
@@ -378,3 +382,25 @@ async def test_a_policy_is_not_asked_about_configs_that_are_invalid_anyway() -> 
             (error,) = await admin.alter_configs(resource, validate_only=False)
             assert error is not None
         assert policy.asked == []
+
+
+@async_test
+async def test_certificates_are_reloaded_only_for_a_client_that_may_alter_this_broker() -> None:
+    async with with_admin() as (_, admin):
+        broker_configs = admin._broker_configs
+        assert isinstance(broker_configs, _BrokerConfigs)
+
+        def refuse(resource: ResourceChanges) -> None:
+            raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+
+        change = ConfigChange("log.cleaner.threads", "2")
+        own, all_brokers = changes(BROKER, "0", change), changes(BROKER, "", change)
+        for alter in (admin.alter_configs, admin.incremental_alter_configs):
+            (error,) = await alter(own, validate_only=False, require_right=refuse)
+            assert error is not None
+            assert error.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            assert await alter(own, validate_only=True) == [None]
+            assert await alter(all_brokers, validate_only=False) == [None]
+        assert broker_configs.reloaded == []
+        assert await admin.incremental_alter_configs(own, validate_only=False) == [None]
+        assert broker_configs.reloaded == [{"log.cleaner.threads": "2"}]
