@@ -23,6 +23,7 @@ Kafka: ZooKeeperClient.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -279,6 +280,10 @@ def parent_path(path: str) -> str:
     return path[: path.rindex("/")] or "/"
 
 
+_INVALID_CHARACTER: Final = re.compile("[\\0-\\x1f\\x7f-\\x9f\\ud800-\\uf8ff\\ufff0-\\U0010ffff]")
+"""ZooKeeper's rule for UTF-16: no control characters, surrogates, private use, or anything above U+FFEF."""
+
+
 def check_path(path: str, *, is_sequential: bool = False) -> None:
     """Raise BadArguments if ZooKeeper would not accept the path."""
     if is_sequential:
@@ -287,6 +292,8 @@ def check_path(path: str, *, is_sequential: bool = False) -> None:
         return
     if not path.startswith("/") or path.endswith("/"):
         raise BadArguments(path, f"Invalid path {path!r}: it must begin with a slash and not end with one")
+    if _INVALID_CHARACTER.search(path):
+        raise BadArguments(path, f"Invalid path {path!r}: bad character")
     for name in path[1:].split("/"):
-        if name in ("", ".", "..") or not name.isprintable():
+        if name in ("", ".", ".."):
             raise BadArguments(path, f"Invalid path {path!r}: bad node name {name!r}")

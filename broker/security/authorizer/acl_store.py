@@ -19,6 +19,7 @@ from odradek.broker.security.authorizer.acl_cache import NO_ACLS, VersionedAcls
 from odradek.controller.loop_turns import in_turns
 from odradek.controller.model.acls import AccessControlEntry, ResourcePattern
 from odradek.controller.tree.metadata_tree import (
+    BadArguments,
     BadVersion,
     Create,
     CreateMode,
@@ -89,8 +90,12 @@ class AclStore:
         await self.refresh({*patterns, *self._cache.patterns()})
 
     async def refresh(self, patterns: Iterable[ResourcePattern]) -> None:
-        """Read the ACLs of some patterns. Raises: BadZnode for the first malformed node, after all are read."""
-        wanted, errors = list(patterns), []
+        """Read the ACLs of some patterns, all that can be read.
+
+        Raises: TreeError if a node was not read, which may be tried again; else BadZnode for a malformed node.
+        """
+        wanted = list(patterns)
+        errors: list[Exception] = []
         for start in range(0, len(wanted), NODES_AT_ONCE):
             async with self._lock:
                 found = await self._read(wanted[start : start + NODES_AT_ONCE])
@@ -100,7 +105,7 @@ class AclStore:
                     else:
                         self._cache.update(pattern, acls)
         if errors:
-            raise errors[0]
+            raise next((error for error in errors if isinstance(error, TreeError)), errors[0])
 
     async def update(self, changes: Mapping[ResourcePattern, Change]) -> Errors:
         """Change the entries of patterns; the errors of those that could not be changed."""
@@ -198,6 +203,8 @@ class AclStore:
 def _decoded(pattern: ResourcePattern, answer: DataAndStat | TreeError) -> VersionedAcls | Exception:
     if isinstance(answer, NoNode):
         return NO_ACLS
+    if isinstance(answer, BadArguments):  # a name of which there can be no node: to try again is of no use
+        return BadZnode(str(answer))
     if isinstance(answer, TreeError):
         return answer
     try:

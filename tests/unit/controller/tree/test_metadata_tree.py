@@ -21,6 +21,17 @@ def test_bad_paths(path: str) -> None:
         check_path(path)
 
 
+@pytest.mark.parametrize("character", ["\x20", "\xa0", "\u200b", "\u3000", "\ud7ff", "\uf900", "\uffef"])
+def test_characters_that_zookeeper_accepts(character: str) -> None:
+    check_path(f"/a{character}b")
+
+
+@pytest.mark.parametrize("character", ["\0", "\x1f", "\x7f", "\x9f", "\ud800", "\uf8ff", "\ufff0", "\U0001f600"])
+def test_characters_that_zookeeper_refuses(character: str) -> None:
+    with pytest.raises(BadArguments):
+        check_path(f"/a{character}b")
+
+
 def test_a_sequential_path_may_end_with_a_slash() -> None:
     check_path("/a/", is_sequential=True)
 

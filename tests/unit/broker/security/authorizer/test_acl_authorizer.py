@@ -230,3 +230,29 @@ async def test_what_could_not_be_read_is_read_again(caplog: pytest.LogCaptureFix
         cluster.cluster.timer.advance()
         await cluster.settle()
         assert may(other)
+
+
+@async_test
+async def test_a_change_of_a_name_that_no_node_can_have_is_not_read_again(caplog: pytest.LogCaptureFixture) -> None:
+    async with brokers() as cluster:
+        one = await cluster.start()
+        path = "/kafka-acl-changes/acl_changes_"
+        await cluster.client.tree.run(Create(path, b"Topic:..", CreateMode.PERSISTENT_SEQUENTIAL))
+        await cluster.settle()
+        assert "ACLs that cannot be read stay as they were: Invalid path '/kafka-acl/Topic/..'" in caplog.text
+        assert not one._changed
+
+
+@async_test
+async def test_a_malformed_node_does_not_hide_that_another_was_not_read() -> None:
+    """Else a right that was taken away would last until the next restart."""
+    async with brokers() as cluster:
+        one = await cluster.start()
+        malformed, unread = binding("bad").pattern, binding().pattern
+
+        async def read(patterns: list[ResourcePattern]) -> object:
+            return {malformed: BadZnode("bad"), unread: ConnectionLoss(NODE)}
+
+        one._store._read = read  # type: ignore[assignment, method-assign]
+        with pytest.raises(ConnectionLoss):
+            await one._store.refresh([malformed, unread])
