@@ -31,6 +31,7 @@ LIMITED: Final = (
     "odradek.broker.metadata",
     "odradek.broker.network",
     "odradek.broker.replica_manager",
+    "odradek.broker.security",
     "odradek.controller.admin",
     "odradek.controller.topic_changes",
     "odradek.controller.topic_deletion",

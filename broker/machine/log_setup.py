@@ -58,9 +58,20 @@ def _formatter(form: str) -> logging.Formatter:
     return JsonLine()
 
 
+_ESCAPES: Final = {
+    **{code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) != "\t"},
+    ord("\n"): "\\n",
+    ord("\r"): "\\r",
+    0x2028: "\\u2028",
+    0x2029: "\\u2029",
+}
+"""Characters that end a line, or that a terminal obeys."""
+
+
 class _OneLine(logging.Formatter):
-    """Escapes line breaks: data from a client cannot forge log lines."""
+    """Escapes line breaks and control characters: data from a client can neither forge log lines nor hide them."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         record.message = cut(record.message)
-        return super().formatMessage(record).replace("\n", "\\n").replace("\r", "\\r")
+        line = super().formatMessage(record)
+        return line if line.isprintable() else line.translate(_ESCAPES)

@@ -144,7 +144,7 @@ def _facts(ctx: RequestContext, times: RequestTimes) -> dict[str, Json]:
         "throttleTimeMs": times.throttle_ms,
         "responseQueueTimeMs": _ms(times.response_dequeued_ns - times.response_completed_ns),
         "sendTimeMs": _ms(times.completed_ns - times.response_dequeued_ns),
-        "securityProtocol": "PLAINTEXT",
+        "securityProtocol": connection.security_protocol.name,
         "principal": connection.principal,
         "listener": connection.listener_name,
         "clientInformation": {

@@ -14,6 +14,9 @@ OBJECT_IDENTIFIER: Final = 0x06
 _EXPLICIT_VERSION: Final = 0xA0
 _EXPLICIT_EXTENSIONS: Final = 0xA3
 _OCTET_STRING: Final = 0x04
+_IDENTIFIER_BYTES_MAX: Final = 1024
+"""Numbers of longer object identifiers would take long to print. Java's limit is 4096."""
+
 _SUBJECT_ALT_NAME: Final = bytes((0x55, 0x1D, 0x11))
 
 
@@ -57,6 +60,8 @@ def element(data: bytes, tag: int) -> Element:
 
 def object_identifier(content: bytes) -> str:
     """The dotted form. Raises: DerError."""
+    if len(content) > _IDENTIFIER_BYTES_MAX:
+        raise DerError(f"an object identifier has more than {_IDENTIFIER_BYTES_MAX} bytes")
     numbers: list[int] = []
     value = 0
     for byte in content:
@@ -87,9 +92,9 @@ def _alternative_names(extensions: bytes | None) -> Iterator[bytes]:
     if extensions is None:
         return
     for extension in elements(element(extensions, SEQUENCE).content):
-        identifier, *rest = elements(extension.content)
-        if identifier.content == _SUBJECT_ALT_NAME and rest and rest[-1].tag == _OCTET_STRING:
-            for name in elements(element(rest[-1].content, SEQUENCE).content):
+        fields = list(elements(extension.content))
+        if len(fields) > 1 and fields[0].content == _SUBJECT_ALT_NAME and fields[-1].tag == _OCTET_STRING:
+            for name in elements(element(fields[-1].content, SEQUENCE).content):
                 yield name.encoding
 
 

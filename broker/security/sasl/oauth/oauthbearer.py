@@ -73,6 +73,14 @@ def _nothing() -> None:
     return None
 
 
+def _check_name(name: str) -> None:
+    """Refuse a name that has no encoding: JSON can write half of a surrogate pair. Raises: IllegalToken."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise IllegalToken("the name of the principal is no Unicode text") from None
+
+
 class OAuthBearerSaslServer:
     """Implements `ports.SaslServer`. `wait`: what must be over before a token can be validated."""
 
@@ -100,6 +108,7 @@ class OAuthBearerSaslServer:
     def _process(self, client: ClientInitialResponse) -> bytes:
         try:
             token = self._validator.validate(client.token)
+            _check_name(token.principal_name)
         except IllegalToken as error:
             logger.warning("The OAUTHBEARER token of a client is refused: %s", error)
             status = "invalid_token" if error.scope is None else "insufficient_scope"

@@ -38,6 +38,13 @@ def test_a_flood_is_cut_down_and_counted(lines: Lines) -> None:
     assert lines.printed[BURST:] == [f"Refused 7 ({100_000 - BURST} more like this since the last line)"]
 
 
+@pytest.mark.parametrize("part", ["network.authentication", "security.sasl.oauth.oauthbearer"])
+def test_refused_clients_are_limited(lines: Lines, part: str) -> None:
+    for _ in range(BURST + 1):
+        lines.log("Refused", name=f"odradek.broker.{part}")
+    assert len(lines.printed) == BURST
+
+
 def test_lines_in_the_long_run(lines: Lines) -> None:
     for _ in range(100):
         for _ in range(1_000):

@@ -46,6 +46,15 @@ def test_message_cannot_forge_a_line(forged: str, capsys: pytest.CaptureFixture[
     assert repr(forged)[1:-1] in err
 
 
+@pytest.mark.parametrize("char", ["\0", "\x1b", "\x7f", "\x85", "\x9b", "\u2028", "\u2029", "\v", "\f"])
+def test_message_cannot_command_a_terminal(char: str, capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging()
+    logging.getLogger("odradek.test").info("mechanism %s", f"a\tä{char}[2K")
+    err = capsys.readouterr().err
+    assert char not in err
+    assert f"a\tä{char.encode('unicode_escape').decode()}[2K" in err
+
+
 def test_traceback_is_printed_whole(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logging()
     try:

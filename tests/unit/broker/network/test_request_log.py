@@ -13,6 +13,7 @@ from odradek.broker.machine.log_setup import REQUEST_LOGGER
 from odradek.broker.machine.logger_levels import CLIENT_PREFIX, LoggerLevels
 from odradek.broker.network.request import RequestContext
 from odradek.broker.network.request_log import LAST_DEPRECATED_VERSIONS, LINES_PER_S, RequestLog
+from odradek.controller.model.broker_info import SecurityProtocol
 from odradek.protocol.api import API, ApiKey
 from odradek.protocol.headers import RequestHeader, encode_request
 from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -75,6 +76,16 @@ def test_line_of_a_request(logged: Logged) -> None:
     assert line["response"] == {"throttleTimeMs": 0, "errorCode": 25}
     assert (line["isForwarded"], line["securityProtocol"], line["totalTimeMs"]) == (False, "PLAINTEXT", 0.0)
     assert logged.log._open == {}
+
+
+def test_protocol_and_principal_are_those_of_the_connection(logged: Logged) -> None:
+    logged.levels.set_level(CLIENT_PREFIX + CLIENT, "DEBUG")
+    connection = logged.broker.link.connection
+    connection.security_protocol, connection.principal = SecurityProtocol.SASL_SSL, "User:alice"
+    logged.heartbeat()
+    (message,) = logged.messages
+    line = json.loads(message.removeprefix("Completed request:"))
+    assert (line["securityProtocol"], line["principal"]) == ("SASL_SSL", "User:alice")
 
 
 def test_only_the_client_that_was_asked_for(logged: Logged) -> None:

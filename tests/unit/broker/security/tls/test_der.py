@@ -39,6 +39,24 @@ def test_an_incomplete_object_identifier_is_refused(content: str) -> None:
         object_identifier(bytes.fromhex(content))
 
 
+def test_a_long_object_identifier_is_refused_before_it_is_computed() -> None:
+    assert object_identifier(b"\x55" + b"\x84" * 1022 + b"\x03").startswith("2.5.")
+    with pytest.raises(DerError, match="1024"):
+        object_identifier(b"\x55" + b"\x84" * 1023 + b"\x03")
+
+
+@pytest.mark.parametrize("extension", ["3000", "3005" + "0603551d11"])
+def test_an_extension_without_an_identifier_or_a_value_is_left_out(extension: str) -> None:
+    extensions = bytes.fromhex(extension)
+    fields = b"\x02\x01\x01" + b"\x30\x00" * 5 + _encoded(0xA3, _encoded(0x30, extensions))
+    certificate = _encoded(0x30, _encoded(0x30, fields))
+    assert certificate_names(certificate).alternative_names == frozenset()
+
+
+def _encoded(tag: int, content: bytes) -> bytes:
+    return bytes((tag, len(content))) + content
+
+
 @pytest.mark.parametrize("encoded", ["30", "3080", "3085", "308400", "300500", "1f0101"])
 def test_incomplete_values_are_refused(encoded: str) -> None:
     with pytest.raises(DerError):

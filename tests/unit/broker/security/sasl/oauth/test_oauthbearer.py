@@ -55,6 +55,12 @@ def test_a_refused_token_fails_after_the_acknowledgement(caplog: pytest.LogCaptu
         one.evaluate_response(b"\x01")
 
 
+def test_a_name_that_cannot_be_encoded_is_refused() -> None:
+    one = server()
+    assert one.evaluate_response(message(unsigned({**CLAIMS, "sub": "\ud800"}))) == b'{"status":"invalid_token"}'
+    assert not one.is_complete
+
+
 def test_another_token_may_follow_a_refused_one() -> None:
     """As in Apache Kafka: only the acknowledgement ends the exchange."""
     one = server()
