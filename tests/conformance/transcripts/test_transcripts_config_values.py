@@ -31,11 +31,13 @@ SAME = (
     (r"begin 0, end -1, length \d+|'[^']*' is not a pair of name:value", "<not a pair>"),
     (r"/ by zero|Log cleaner threads should be at least 1", "<no threads>"),
     (r"Validation of dynamic config update of .* failed.*|Invalid value .*no such class", "<no such reporter>"),
+    (r"callback.handler.class: (Class 1 could not be found.|String must be one of: .*)", "<no such handler>"),
     (r"Error creating broker listeners from '[^']*'", "Error creating broker listeners"),
 )
 
-NOT_COMPARED = ("odradek.", "metadata.dir", "controller.quorum.")
-"""Keys of ours, and those of KRaft that have a syntax of their own: they have no effect here."""
+NOT_COMPARED = ("odradek.", "metadata.dir", "org.apache.kafka.", "controller.quorum.")
+"""Keys of ours, of which one is a property of Kafka's JVM, and those of KRaft that have a syntax of their
+own: they have no effect here."""
 
 STRICTER = "42 Invalid value <value> for configuration flush.ms: Value must be at least 0 (from log.flush.interval.ms)"
 """Apache takes this value and can make no log from then on, nor start again; here it is refused."""
