@@ -93,6 +93,8 @@ def authorize_cluster(broker: Services, ctx: RequestContext, operation: AclOpera
     """Raises: KafkaError CLUSTER_AUTHORIZATION_FAILED. Kafka: AuthHelper.authorizeClusterOperation."""
     if not authorize(broker, ctx, operation, ResourceType.CLUSTER, CLUSTER_NAME):
         name, connection = API[ctx.header.api_key].name, ctx.connection
+        if ctx.times is not None:
+            ctx.times.is_refused_to_client = True
         raise KafkaError(
             ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
             f"Request {name} of {connection.principal} from {connection.client_host} is not authorized.",

@@ -226,6 +226,7 @@ class RequestTimes:
         "is_charged",
         "is_exempt",
         "is_in_slices",
+        "is_refused_to_client",
         "local_completed_ns",
         "message_conversions_ns",
         "metric_name",
@@ -266,6 +267,8 @@ class RequestTimes:
         """The request is counted for the quota of its client."""
         self.is_exempt = False
         """No quota limits it."""
+        self.is_refused_to_client = False
+        """Only brokers may send it: quotas limit it even if its API is exempt."""
         self.charged_ns = 0
         """The time of the event loop that is counted."""
         self._loop_ns = 0

@@ -30,7 +30,10 @@ EXEMPT: Final = frozenset(
         ApiKey.ALTER_PARTITION,
     }
 )
-"""APIs of brokers, which no quota limits. Kafka: RequestHandlerHelper.sendResponseExemptThrottle."""
+"""APIs of brokers, which no quota limits unless the request is refused: a client could send them without end.
+
+Kafka: RequestHandlerHelper.sendResponseExemptThrottle, RequestHandlerHelper.handleError.
+"""
 
 
 class ThrottledResponse(Protocol):
@@ -53,7 +56,8 @@ class RequestThrottle:
         if times is None or times.is_charged:
             return
         request = self._quotas.request
-        if ctx.header.api_key in EXEMPT or response is None:
+        is_exempt = ctx.header.api_key in EXEMPT and not times.is_refused_to_client
+        if is_exempt or response is None:
             request.charge_exempt(ctx)
             return
         throttle_ms = request.charge(ctx)

@@ -21,6 +21,7 @@ from odradek.protocol.messages.fetch import FetchResponse
 from odradek.protocol.messages.produce import ProduceResponse
 from odradek.timer.clock import ManualClock
 from tests.support.in_process.in_process_broker import FakeConnection, InProcessBroker, in_process_broker
+from tests.support.in_process.scripted_authorizer import ScriptedAuthorizer
 from tests.support.wire.requests import batch, build
 
 VALUE = b"v" * 1_000
@@ -290,6 +291,22 @@ def test_requests_of_brokers_are_exempt(broker: InProcessBroker, connection: Fak
     assert not connection.throttles.active
     manager = broker.services.quotas.request
     assert manager.exempt_rate.measure(broker.clock.monotonic_ms()) > 0
+
+
+@pytest.mark.parametrize(
+    ("key", "version"), [(ApiKey.ALTER_PARTITION, 3), (ApiKey.CONTROLLED_SHUTDOWN, 3), (ApiKey.WRITE_TXN_MARKERS, 1)]
+)
+def test_requests_of_brokers_that_a_client_may_not_send_are_limited(
+    broker: InProcessBroker, connection: FakeConnection, key: ApiKey, version: int
+) -> None:
+    client_id = f"r-refused-{key.name}"
+    quota(broker, client_id, "request_percentage", 1e-9)
+    broker.services.authorizer = ScriptedAuthorizer()
+    try:
+        broker.call(build(key), version, connection=connection, client_id=client_id)
+    finally:
+        broker.services.authorizer = None
+    assert connection.throttles.active
 
 
 def test_a_request_to_itself_takes_no_time_while_it_waits(broker: InProcessBroker) -> None:
