@@ -160,7 +160,7 @@ class Connection(asyncio.Protocol):
         if self._close_reason is not None:  # closed before the loop connected it: `max.connections` was exceeded
             transport.abort()
             return
-        self.client_host, self.client_port = host_and_port(transport.get_extra_info("peername"))
+        self.client_host, self.client_port = host_and_port(transport.get_extra_info("peername"), self.client_host)
         self.local_host, self.local_port = host_and_port(transport.get_extra_info("sockname"))
         transport.set_write_buffer_limits(high=int(self.security_protocol.has_tls))  # with TLS 0 would block
         bypass = transport.get_extra_info("sslcontext") is None and transport.get_extra_info("socket") is not None

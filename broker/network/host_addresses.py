@@ -48,10 +48,13 @@ def address_of(host: str) -> str:
     return literal_address(first) or first
 
 
-def host_and_port(name: object) -> tuple[str, int]:
-    """Host and port of a socket address; an IPv4 address mapped into IPv6 is shown as IPv4, as Java does."""
+def host_and_port(name: object, known_host: str = "") -> tuple[str, int]:
+    """Host and port of a socket address; an IPv4 address mapped into IPv6 is shown as IPv4, as Java does.
+
+    `known_host`: the host if the socket has no address any more, because its client has reset the connection.
+    """
     if not isinstance(name, tuple):
-        return "unknown", 0
+        return known_host or "unknown", 0
     host, port = cast("tuple[str, int]", name[:2])
     return host.removeprefix("::ffff:"), port
 

@@ -92,6 +92,8 @@ class Listening:
         self.refuse_from: int | None = None
         self.readers: dict[int, Callable[[], None]] = {}
         self.transports: list[_Transport] = []
+        self.peername: tuple[str, int] | None = HOST, 50_000
+        """What the sockets of connected clients have; None after a reset."""
         self.gate: asyncio.Event | None = None
         """Keeps clients in their handshake until it is set."""
         monkeypatch.setattr("odradek.broker.network.socket_server.open_listening_socket", self._open)
@@ -117,6 +119,7 @@ class Listening:
         if self.gate is not None:
             await self.gate.wait()
         transport = _Transport(Wire())
+        transport.extra["peername"] = self.peername
         self.transports.append(transport)
         transport.protocol = protocol = make_protocol()
         protocol.connection_made(transport)  # type: ignore[arg-type]

@@ -80,6 +80,18 @@ async def test_client_that_is_gone_before_it_is_served_is_counted_and_forgotten(
     assert len(network.server.connections) == 1
 
 
+@async_test
+async def test_client_that_has_reset_its_connection_keeps_the_address_of_the_accept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its requests without answers are still applied: access by address must not see another one."""
+    network = await started(monkeypatch)
+    network.peername = None
+    network.knock("192.0.2.9")
+    await network.turn()
+    assert [found.client_host for found in network.server.connections] == ["192.0.2.9"]
+
+
 # -- limits
 
 
