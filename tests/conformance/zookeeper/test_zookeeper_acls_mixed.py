@@ -47,12 +47,15 @@ def expected_acl(path: str) -> set[tuple[str, str, int]]:
     return {OWNER} if path.startswith(SECRET) else {OWNER, READER}
 
 
-@pytest.fixture(scope="module")
-def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeper]:
-    directory = tmp_path_factory.mktemp("zookeeper")
+def authenticating_zookeeper(directory: Path) -> ZooKeeper:
     (directory / "jaas.conf").write_text(JAAS)
     provider = {"authProvider.1": "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"}
-    server = ZooKeeper(directory, provider, (f"-Djava.security.auth.login.config={directory / 'jaas.conf'}",))
+    return ZooKeeper(directory, provider, (f"-Djava.security.auth.login.config={directory / 'jaas.conf'}",))
+
+
+@pytest.fixture(scope="module")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeper]:
+    server = authenticating_zookeeper(tmp_path_factory.mktemp("zookeeper"))
     server.start()
     yield server
     server.stop()
@@ -68,7 +71,7 @@ def new_broker(directory: Path, kind: str, broker_id: int, connect: str, *, sets
     if kind == "odradek":
         sasl = {"odradek.zookeeper.sasl.username": "kafka", "odradek.zookeeper.sasl.password": PASSWORD}
         return OdradekBroker(directory, {**settings, **sasl}, free_port())
-    directory.mkdir(parents=True)
+    directory.mkdir(parents=True, exist_ok=True)
     jaas = directory / "client.conf"
     jaas.write_text(CLIENT_JAAS)
     return ApacheBroker(directory, connect, settings, (*FRUGAL, f"-Djava.security.auth.login.config={jaas}"))

@@ -6,6 +6,7 @@ It is built on our own codec, which the wire oracle compares with Kafka's classe
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
 from typing import Self
 
@@ -31,11 +32,14 @@ class RawClient:
         client_id: str = CLIENT_ID,
         timeout_s: float = ANSWER_TIMEOUT_S,
         source_host: str = "",
+        tls: ssl.SSLContext | None = None,
     ) -> None:
-        """`source_host`: the own address, if it is not to be chosen by the system."""
+        """`source_host`: the own address, if it is not to be chosen by the system. `tls`: for a listener with TLS."""
         source = (source_host, 0) if source_host else None
         self._socket = socket.create_connection((host, port), timeout=timeout_s, source_address=source)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if tls is not None:
+            self._socket = tls.wrap_socket(self._socket, server_hostname=host)
         self._client_id = client_id
         self._correlation_id = 0
 
