@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from odradek.controller.model.delegation_token import Principal, TokenInformation
-from odradek.controller.znodes.znode_json import BadZnode, Json, encode, int_in, json_object, list_in, str_in
+from odradek.controller.znodes.znode_json import BadZnode, Json, encode, int_in, is_text, json_object, list_in, str_in
 from odradek.controller.znodes.znodes import desanitize, sanitize
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def decode_token(data: bytes | None, path: str) -> TokenInformation:
 def _renewers(node: Mapping[str, Json]) -> tuple[Principal, ...]:
     renewers = []
     for text in list_in(node, "renewers"):
-        if not isinstance(text, str):
+        if not is_text(text):
             raise BadZnode(f"renewers has {text!r}, not a string")
         renewers.append(_principal(text))
     return tuple(renewers)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TypeAlias, cast
+from typing import TypeAlias, TypeGuard, cast
 
 from odradek.protocol.topic_partition import TopicPartition
 
@@ -48,9 +48,19 @@ def int_in(node: Mapping[str, Json], key: str, default: int | None = None) -> in
 
 def str_in(node: Mapping[str, Json], key: str) -> str:
     value = node.get(key)
-    if not isinstance(value, str):
+    if not is_text(value):
         raise BadZnode(f"{key} is {value!r}, not a string")
     return value
+
+
+def is_text(value: Json) -> TypeGuard[str]:
+    """Whether a value is a string that can be written: JSON can name half of a surrogate pair."""
+    if not isinstance(value, str):
+        return False
+    try:
+        return value.isascii() or bool(value.encode())
+    except UnicodeEncodeError:
+        return False
 
 
 def list_in(node: Mapping[str, Json], key: str) -> list[Json]:

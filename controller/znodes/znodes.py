@@ -24,6 +24,7 @@ from odradek.controller.znodes.znode_json import (
     encode,
     int_in,
     ints,
+    is_text,
     json_object,
     list_in,
     parse,
@@ -186,8 +187,9 @@ def decode_entity_config(data: bytes | None) -> dict[str, str]:
     config = node.get("config") if isinstance(node, dict) else None
     if not isinstance(config, dict):
         return {}
-    if not all(isinstance(value, str) for value in config.values()):
-        names = ", ".join(name for name, value in config.items() if not isinstance(value, str))
+    if not all(is_text(text) for item in config.items() for text in item):
+        bad = (name for name, value in config.items() if not (is_text(name) and is_text(value)))
+        names = ", ".join(bad).encode(errors="replace").decode()
         raise BadZnode(f"values that are not strings: {names}")  # without the values, which may be secrets
     return cast("dict[str, str]", config)
 

@@ -35,6 +35,10 @@ from odradek.protocol.records.layout import (
 from odradek.protocol.records.record import Record, SimpleRecord, append_record
 
 
+class IllegalBatchError(ValueError):
+    """No batch can hold these values together. Kafka: IllegalArgumentException of MemoryRecordsBuilder."""
+
+
 def build_batch(
     records: Iterable[SimpleRecord | Record],
     *,
@@ -74,7 +78,7 @@ def build_batch(
             raise ValueError(f"offset {offset} does not follow {previous} in a batch that begins at {base_offset}")
         timestamp = record.timestamp
         if timestamp < NO_TIMESTAMP:
-            raise ValueError(f"Invalid negative timestamp {timestamp}")
+            raise IllegalBatchError(f"Invalid negative timestamp {timestamp}")
         if base_timestamp is None:
             base_timestamp = timestamp
         if timestamp - base_timestamp > MAX_INT64:
@@ -195,9 +199,9 @@ def _check_producer(
 ) -> None:
     if producer_id == NO_PRODUCER_ID:
         if is_transactional:
-            raise ValueError("Cannot write transactional messages without a valid producer ID")
+            raise IllegalBatchError("Cannot write transactional messages without a valid producer ID")
         return
     if producer_epoch == NO_PRODUCER_EPOCH:
-        raise ValueError("Invalid negative producer epoch")
+        raise IllegalBatchError("Invalid negative producer epoch")
     if base_sequence < 0 and not is_control:
-        raise ValueError("Invalid negative sequence number used")
+        raise IllegalBatchError("Invalid negative sequence number used")

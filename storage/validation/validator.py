@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records.batch import RecordBatch, batches
+from odradek.protocol.records.builder import IllegalBatchError
 from odradek.protocol.records.compression import CompressionType
 from odradek.protocol.records.convert import rebuild
 from odradek.protocol.records.layout import (
@@ -284,20 +285,24 @@ def _rebuild(
 ) -> ValidatedBatch:
     """Decode all records and build one batch with the target codec.
 
-    Kafka: LogValidator.buildRecordsAndAssignOffsets.
+    Raises: KafkaError; UNKNOWN_SERVER_ERROR, as Apache Kafka answers, if the builder refuses what the client's header
+    or records hold. Kafka: LogValidator.buildRecordsAndAssignOffsets.
     """
     raise_record_errors(found, rules, source_codec, now_ms)
     is_append_time = rules.timestamp_type == LOG_APPEND_TIME
-    built = rebuild(
-        (record for batch in found for record in records_of(batch, rules)),
-        base_offset=next_offset,
-        compression_type=target_codec,
-        level=rules.level,
-        timestamp_type=rules.timestamp_type,
-        log_append_time=now_ms if is_append_time else NO_TIMESTAMP,
-        like=found[0],
-        partition_leader_epoch=leader_epoch,
-    )
+    try:
+        built = rebuild(
+            (record for batch in found for record in records_of(batch, rules)),
+            base_offset=next_offset,
+            compression_type=target_codec,
+            level=rules.level,
+            timestamp_type=rules.timestamp_type,
+            log_append_time=now_ms if is_append_time else NO_TIMESTAMP,
+            like=found[0],
+            partition_leader_epoch=leader_epoch,
+        )
+    except IllegalBatchError as error:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
     if len(built) > rules.max_message_bytes:
         raise KafkaError(
             ErrorCode.MESSAGE_TOO_LARGE,

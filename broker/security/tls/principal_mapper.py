@@ -16,7 +16,8 @@ from odradek.storage.config.config_def import ConfigError
 _RULE: Final = r"(DEFAULT)|RULE:((\\.|[^\\/])*)/((\\.|[^\\/])*)/([LU]?).*?|(.*?)"
 _SPLITTER: Final = re.compile(rf"\s*({_RULE})\s*(,\s*|\Z)")
 _PARSER: Final = re.compile(_RULE)
-_REFERENCE: Final = re.compile(r"\$(\d+)")
+_REFERENCE: Final = re.compile(r"\$(\d{1,4})")
+"""More digits than four are text: no expression has so many groups."""
 _JAVA_SPACES: Final = "".join(map(chr, range(0x21)))
 _NAME_CHARS_MAX: Final = 64 * 1024
 """A longer name is not matched: a certificate can have one, and an expression may take long for it."""
@@ -81,7 +82,7 @@ def _parse(rules: str) -> list[_Rule]:
         elif found[2] is not None:
             try:
                 pattern = re.compile(found[2])
-            except re.error as error:
+            except (re.error, OverflowError, RecursionError) as error:
                 raise ConfigError(f"Invalid rule: `{rule}`: {error}") from None
             parsed.append(_Rule(pattern, found[2], found[4], found[6]))
     return parsed

@@ -66,6 +66,8 @@ def decode_object(section: str) -> Claims:
     data = decode_bytes(section)
     try:
         value = json.loads(data.decode(), object_pairs_hook=_without_duplicates, parse_constant=_no_constant)
+        if b"\\u" in data:
+            json.dumps(value, ensure_ascii=False).encode()  # raises for half of a surrogate pair, which is no text
     except (ValueError, RecursionError):
         raise IllegalToken("malformed JSON") from None
     if not isinstance(value, dict):
