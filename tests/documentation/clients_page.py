@@ -97,7 +97,8 @@ def _python_pins() -> dict[str, str]:
     """Of each optional dependency with an exact version, that version."""
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))["project"]
     requirements = (each for group in project["optional-dependencies"].values() for each in group)
-    return dict(each.split("==") for each in requirements if "==" in each)
+    pinned = (each.partition(";")[0].partition("==") for each in requirements)  # without the condition behind `;`
+    return {name: version for name, equals, version in pinned if equals}
 
 
 def _pom_version(path: str, artifact: str) -> str:
