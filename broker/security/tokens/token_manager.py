@@ -159,7 +159,13 @@ class DelegationTokenManager:
                 max_ms=max_ms,
                 expiry_ms=min(max_ms, issue_ms + self._settings.expiry_time_ms),
             )
-            token = await self._write_token(info)
+            path, data = token_path(info.token_id), encode_token(info)
+            try:
+                await self._client.tree.run(SetData(path, data))
+            except NoNode:
+                await self._client.tree.run(Create(path, data))
+            token = await self._update_cache(info)
+            await self._notify(info.token_id)
         logger.info("Created a delegation token: %s for owner: %s", info.token_id, owner)
         return token
 
@@ -175,7 +181,7 @@ class DelegationTokenManager:
                 raise KafkaError(ErrorCode.DELEGATION_TOKEN_EXPIRED)
             period_ms = self._settings.expiry_time_ms if period_ms < 0 else period_ms
             info = info._replace(expiry_ms=min(info.max_ms, now_ms + period_ms))
-            await self._write_token(info)
+            await self._change_token(info)
         logger.info("Delegation token renewed for token: %s for owner: %s", info.token_id, info.owner)
         return info.expiry_ms
 
@@ -194,7 +200,7 @@ class DelegationTokenManager:
             if info.is_expired(now_ms):
                 raise KafkaError(ErrorCode.DELEGATION_TOKEN_EXPIRED)
             info = info._replace(expiry_ms=min(info.max_ms, now_ms + period_ms))
-            await self._write_token(info)
+            await self._change_token(info)
         logger.info("Updated expiry time for token: %s for owner: %s", info.token_id, info.owner)
         return info.expiry_ms
 
@@ -217,15 +223,19 @@ class DelegationTokenManager:
 
     # Nodes and the cache
 
-    async def _write_token(self, info: TokenInformation) -> DelegationToken:
-        path, data = token_path(info.token_id), encode_token(info)
+    async def _change_token(self, info: TokenInformation) -> None:
+        """Raises: KafkaError DELEGATION_TOKEN_NOT_FOUND if another broker has removed the token.
+
+        Apache Kafka would create its node again. A thief who renews a token all the time would keep it then, although
+        its owner has it removed.
+        """
         try:
-            await self._client.tree.run(SetData(path, data))
+            await self._client.tree.run(SetData(token_path(info.token_id), encode_token(info)))
         except NoNode:
-            await self._client.tree.run(Create(path, data))
-        token = await self._update_cache(info)
+            self.cache.remove(info.token_id)
+            raise KafkaError(ErrorCode.DELEGATION_TOKEN_NOT_FOUND) from None
+        await self._update_cache(info)
         await self._notify(info.token_id)
-        return token
 
     async def _remove_token(self, token_id: str) -> None:
         with contextlib.suppress(NoNode):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from base64 import b64encode
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -12,9 +13,12 @@ from odradek.controller.model.delegation_token import Principal
 from odradek.controller.model.scram_mechanism import SCRAM_MECHANISMS
 from odradek.controller.tree.metadata_tree import Create, CreateMode, Delete, SetData
 from odradek.controller.znodes.delegation_token_nodes import TOKEN_CHANGE_PREFIX, TOKEN_CHANGES, token_path
+from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage.disk.ports import InlineIoPool
 from tests.support.async_test import async_test
 from tests.support.clusters.controller_cluster import ControllerCluster, controller_cluster
+
+Change = Callable[[DelegationTokenManager, Principal, bytes, int], Awaitable[int]]
 
 ALICE = Principal("User", "alice")
 SALTS = itertools.count()
@@ -90,9 +94,9 @@ async def test_junk_in_the_tree_does_not_hide_tokens(caplog: pytest.LogCaptureFi
         await other.shutdown()
 
 
+@pytest.mark.parametrize("change", [DelegationTokenManager.renew_token, DelegationTokenManager.expire_token])
 @async_test
-async def test_a_token_whose_node_has_gone_is_written_again_with_its_renewal() -> None:
-    """As by Apache Kafka: another broker may have removed it a moment ago."""
+async def test_a_token_that_another_broker_has_removed_does_not_come_back(change: Change) -> None:
     async with controller_cluster() as cluster:
         await cluster.start(0)
         one, other = manager(cluster), manager(cluster)
@@ -102,13 +106,27 @@ async def test_a_token_whose_node_has_gone_is_written_again_with_its_renewal() -
         await settle(cluster)
         await one.shutdown()  # does not hear of the removal
         await other.expire_token(ALICE, token.hmac, -1)
-        await one.renew_token(ALICE, token.hmac, -1)
+        with pytest.raises(KafkaError) as refused:
+            await change(one, ALICE, token.hmac, 10)
+        assert refused.value.code == ErrorCode.DELEGATION_TOKEN_NOT_FOUND
+        assert one.cache.tokens() == []
         await settle(cluster)
-        assert other.cache.token_info("token-0") is not None
-        await cluster.client.tree.run(SetData(token_path("token-0"), b"{}"))
-        await other.expire_token(ALICE, token.hmac, -1)
+        assert other.cache.tokens() == []
         assert await cluster.client.children("/delegation_token/tokens") == ()
         await other.shutdown()
+
+
+@async_test
+async def test_a_token_with_a_malformed_node_can_be_removed() -> None:
+    async with controller_cluster() as cluster:
+        await cluster.start(0)
+        one = manager(cluster)
+        await one.startup()
+        token = await one.create_token(ALICE, ALICE, (), -1)
+        await cluster.client.tree.run(SetData(token_path("token-0"), b"{}"))
+        await one.expire_token(ALICE, token.hmac, -1)
+        assert await cluster.client.children("/delegation_token/tokens") == ()
+        await one.shutdown()
 
 
 @async_test
