@@ -67,12 +67,14 @@ class TlsHandshakes:
         except asyncio.CancelledError:  # by the limit, or because the connection is aborted already
             accepted.close()
             connection.abort(CloseReason.HANDSHAKE_FAILED, f"it takes longer than {timeout_ms} ms")
-        except ssl.SSLError as error:
-            accepted.close()
-            connection.abort(CloseReason.HANDSHAKE_FAILED, _describe(error, leading))
         except OSError as error:
             accepted.close()
-            connection.abort(CloseReason.CONNECTION_FAILED, str(error))
+            if isinstance(error, ssl.SSLError):
+                connection.abort(CloseReason.HANDSHAKE_FAILED, _describe(error, leading))
+            else:
+                connection.abort(CloseReason.CONNECTION_FAILED, str(error))
+            # The frames of the loop refer to the future that holds the error: a cycle with 256 KB of buffers.
+            error.__traceback__ = None
         finally:
             limit.cancel()
             del self._tasks[connection]

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 import ssl
+from asyncio.sslproto import SSLProtocol
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
 from odradek.broker.network import tls_handshakes
 from odradek.broker.network.close_reason import CloseReason
-from odradek.broker.network.tls_handshakes import HANDSHAKE_TIMEOUT_MS
+from odradek.broker.network.connection import Connection
+from odradek.broker.network.tls_handshakes import HANDSHAKE_TIMEOUT_MS, TlsHandshakes
+from odradek.controller.model.broker_info import SecurityProtocol
+from odradek.timer.clock import ManualClock
+from odradek.timer.system_timer import SystemTimer
 from tests.support.async_test import async_test
+from tests.support.certificates import Authority
 from tests.support.in_process.listening import AcceptedSocket, Listening
+from tests.support.in_process.network import FakeOwner
 
 HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01"
 
@@ -197,3 +206,26 @@ async def test_a_handshake_ends_when_its_connection_is_closed_for_another(monkey
     await server.network.turn()
     assert first.is_closed
     assert server.closed == {CloseReason.TOO_MANY_CONNECTIONS: 1}
+
+
+@async_test
+async def test_a_failed_handshake_is_freed_without_a_collection(tmp_path: Path) -> None:
+    """Its buffers have 256 KB: clients could fill the memory before the next collection."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(Authority().issue("broker").write_pem(tmp_path / "broker.pem"))
+    handshakes = TlsHandshakes(SystemTimer(ManualClock()), lambda listener: context)
+    accepted, client = socket.socketpair()
+    accepted.setblocking(False)
+    client.sendall(b"\x16\x03\x01\x00\x05hello")
+    connection = Connection(FakeOwner(), "SSL", 1_000, SecurityProtocol.SSL)
+    gc.collect()
+    gc.disable()
+    try:
+        await asyncio.create_task(handshakes.accept(accepted, connection, 1_000))
+        assert connection._owner.closed[0][0] is CloseReason.HANDSHAKE_FAILED  # type: ignore[attr-defined]
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert not any(isinstance(one, SSLProtocol) for one in gc.get_objects())
+    finally:
+        gc.enable()
+        client.close()
