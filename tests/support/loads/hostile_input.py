@@ -9,14 +9,15 @@ from __future__ import annotations
 import random
 import selectors
 import socket
+import ssl
 import struct
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import crc32c
 import psutil
@@ -55,6 +56,14 @@ SETTINGS: Final = {
 }
 
 
+def plain(broker: OdradekBroker) -> socket.socket:
+    return socket.create_connection((broker.host, broker.port), timeout=15)
+
+
+Connect: TypeAlias = Callable[[OdradekBroker], socket.socket]
+"""Opens a connection to one of a broker's listeners."""
+
+
 class Watch:
     """The Metadata requests of another client, one after the other: the longest wait for an answer."""
 
@@ -83,12 +92,12 @@ class Watch:
             self._thread.join(30)
 
 
-def exchange(broker: OdradekBroker, frames: list[bytes]) -> None:
+def exchange(broker: OdradekBroker, frames: list[bytes], connect: Connect = plain) -> None:
     """Each frame over a connection of its own, ended by the client; whatever is answered is read."""
     with selectors.DefaultSelector() as selector:
         for frame in frames:
-            connection = socket.create_connection((broker.host, broker.port), timeout=15)
-            with suppress(BrokenPipeError, ConnectionResetError):
+            connection = connect(broker)
+            with suppress(OSError):  # the broker has closed it
                 connection.sendall(frame)
                 connection.shutdown(socket.SHUT_WR)
             selector.register(connection, selectors.EVENT_READ)
@@ -123,7 +132,9 @@ def descriptors(broker: OdradekBroker) -> Counter[str]:
     return found
 
 
-def mutated_requests(broker: OdradekBroker, count: int, seed: int, soon_s: float = SOON_S) -> None:
+def mutated_requests(
+    broker: OdradekBroker, count: int, seed: int, soon_s: float = SOON_S, connect: Connect = plain
+) -> None:
     """Mutated requests of every API and version."""
     print(f"seed {seed}, {count} frames")
     rng = random.Random(seed)
@@ -133,7 +144,7 @@ def mutated_requests(broker: OdradekBroker, count: int, seed: int, soon_s: float
     with watch.looking():
         for first in range(0, count, AT_A_TIME):
             frames = [mutated(rng.choice(seeds), seeds, rng) for _ in range(min(AT_A_TIME, count - first))]
-            exchange(broker, [struct.pack(">i", len(frame)) + frame for frame in frames])
+            exchange(broker, [struct.pack(">i", len(frame)) + frame for frame in frames], connect)
             if not warm and first >= count * WARM_UP_SHARE:
                 warm = resident(broker)
     growth = resident(broker) - warm
@@ -142,22 +153,30 @@ def mutated_requests(broker: OdradekBroker, count: int, seed: int, soon_s: float
     assert growth <= GROWTH_BYTES
 
 
-def impossible_sizes(broker: OdradekBroker, count: int) -> None:
+def impossible_sizes(broker: OdradekBroker, count: int, connect: Connect = plain) -> None:
     before = resident(broker)
     sizes = (2**31 - 1, -1, -(2**31), 104_857_601)
     for number in range(count):
-        with RawClient(broker.host, broker.port) as client:
-            client.send_bytes(struct.pack(">i", sizes[number % len(sizes)]))
-            assert client.awaits_close()
+        with connect(broker) as client:
+            client.sendall(struct.pack(">i", sizes[number % len(sizes)]))
+            assert awaits_close(client)
     assert resident(broker) - before < GROWTH_BYTES
 
 
-def other_protocols(broker: OdradekBroker, count: int, seed: int) -> None:
+def awaits_close(client: socket.socket) -> bool:
+    """Whether the broker closes the connection without sending anything. Raises: TimeoutError."""
+    try:
+        return client.recv(1) == b""
+    except (ConnectionResetError, ssl.SSLEOFError):
+        return True
+
+
+def other_protocols(broker: OdradekBroker, count: int, seed: int, connect: Connect = plain) -> None:
     """Connections of TLS, HTTP, SSH, random bytes, half requests, and resets."""
     print(f"seed {seed}, {count} connections")
     rng = random.Random(seed)
     process = psutil.Process(broker.pid)
-    exchange(broker, [b"GET / HTTP/1.1\r\n\r\n"] * AT_A_TIME)
+    exchange(broker, [b"GET / HTTP/1.1\r\n\r\n"] * AT_A_TIME, connect)
     before, threads = descriptors(broker), process.num_threads()
     lines = len(broker.log_text().splitlines())
     junk = (
@@ -170,17 +189,17 @@ def other_protocols(broker: OdradekBroker, count: int, seed: int) -> None:
     )
     started = time.monotonic()
     for first in range(0, count, AT_A_TIME):
-        exchange(broker, [rng.choice(junk)() for _ in range(min(AT_A_TIME, count - first))])
-        reset(broker)
+        exchange(broker, [rng.choice(junk)() for _ in range(min(AT_A_TIME, count - first))], connect)
+        reset(broker, connect)
     took_s = time.monotonic() - started
     eventually(lambda: descriptors(broker) - before, accept=lambda more: not more)
     assert process.num_threads() <= threads + 1
     assert len(broker.log_text().splitlines()) - lines < 100 + 20 * took_s
 
 
-def reset(broker: OdradekBroker) -> None:
+def reset(broker: OdradekBroker, connect: Connect) -> None:
     """A connection that is broken off in the middle of a frame."""
-    with socket.create_connection((broker.host, broker.port)) as rude:
+    with connect(broker) as rude:
         rude.sendall(struct.pack(">i", 1000) + b"half")
         rude.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 

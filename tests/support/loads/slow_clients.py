@@ -49,11 +49,11 @@ def p99(waits: list[float]) -> float:
 
 
 @contextmanager
-def trickling(broker: OdradekBroker, count: int) -> Iterator[list[socket.socket]]:
+def trickling(broker: OdradekBroker, count: int, port: int) -> Iterator[list[socket.socket]]:
     """Connections that send one byte of a request every second."""
     frame = encode_request(RequestHeader(ApiKey.METADATA, 9, 1, "x" * 2_000), MetadataRequest(topics=[]))
     data = struct.pack(">i", len(frame)) + frame
-    clients = connections(broker, count)
+    clients = connections(broker, count, port)
     stopping = threading.Event()
 
     def trickle() -> None:
@@ -74,14 +74,12 @@ def trickling(broker: OdradekBroker, count: int) -> Iterator[list[socket.socket]
             client.close()
 
 
-def connections(broker: OdradekBroker, count: int) -> list[socket.socket]:
+def connections(broker: OdradekBroker, count: int, port: int) -> list[socket.socket]:
     """That many, opened no faster than the broker accepts them: `socket.listen.backlog.size` are 50."""
     process, clients = psutil.Process(broker.pid), []
     before = process.num_fds()
     while len(clients) < count:
-        clients += [
-            socket.create_connection((broker.host, broker.port)) for _ in range(min(BACKLOG, count - len(clients)))
-        ]
+        clients += [socket.create_connection((broker.host, port)) for _ in range(min(BACKLOG, count - len(clients)))]
         accepted = before + len(clients) - BACKLOG // 2  # connections of before may still be closing
         eventually(process.num_fds, accept=lambda count, accepted=accepted: count >= accepted)  # type: ignore[misc]
     return clients
@@ -97,8 +95,10 @@ def is_open(client: socket.socket) -> bool:
         return False
 
 
-def slow_and_idle(broker: OdradekBroker, *, idle: int, slow: int, max_idle_s: float) -> tuple[float, float]:
-    """Idle connections are closed after `max_idle_s` seconds, slow ones stay.
+def slow_and_idle(
+    broker: OdradekBroker, *, idle: int, slow: int, max_idle_s: float, port: int = 0
+) -> tuple[float, float]:
+    """Idle connections are closed after `max_idle_s` seconds, slow ones stay. `port`: of another listener for both.
 
     Returns the p99 of a produce in ms, alone and beside them.
     """
@@ -106,9 +106,9 @@ def slow_and_idle(broker: OdradekBroker, *, idle: int, slow: int, max_idle_s: fl
     latencies_ms(broker)
     alone = p99(latencies_ms(broker))
     descriptors = process.num_fds()
-    with trickling(broker, slow) as senders:
+    with trickling(broker, slow, port or broker.port) as senders:
         opened = time.monotonic()
-        silent = connections(broker, idle)
+        silent = connections(broker, idle, port or broker.port)
         opened_s = time.monotonic() - opened
         beside = p99(latencies_ms(broker))
         print(f"p99 of a produce: alone {alone:.2f} ms, beside {idle} idle and {slow} slow ones {beside:.2f} ms")
