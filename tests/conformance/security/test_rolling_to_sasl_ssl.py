@@ -34,7 +34,7 @@ from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.oracle
 
-KINDS: Final = ("odradek", "apache", "odradek")
+BROKERS: Final = (0, 1, 2)
 MECHANISM: Final = "SCRAM-SHA-512"
 TOPIC: Final = "moved"
 PARTITIONS: Final = 3
@@ -55,12 +55,13 @@ Config = dict[str, str]
 class MovingCluster:
     """Three brokers of both kinds: each keeps its ports and its directory."""
 
-    def __init__(self, directory: Path, connect: str, certificates: Certificates) -> None:
+    def __init__(self, directory: Path, connect: str, certificates: Certificates, kinds: tuple[str, ...]) -> None:
         self._directory = directory
+        self._kinds = kinds
         self._connect = connect
         self._certificates = certificates
-        self._ports = [{name: free_port() for name in (PLAINTEXT, SASL_SSL)} for _ in KINDS]
-        self.brokers = [self._make(broker_id, ONLY_PLAINTEXT) for broker_id in range(len(KINDS))]
+        self._ports = [{name: free_port() for name in (PLAINTEXT, SASL_SSL)} for _ in BROKERS]
+        self.brokers = [self._make(broker_id, ONLY_PLAINTEXT) for broker_id in BROKERS]
         self._open = ExitStack()
 
     def _make(self, broker_id: int, step: Step) -> OdradekBroker | ApacheBroker:
@@ -80,7 +81,7 @@ class MovingCluster:
                 "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": client_jaas(MECHANISM, "admin"),
             }
         directory = self._directory / f"broker-{broker_id}"
-        if KINDS[broker_id] == "apache":
+        if self._kinds[broker_id] == "apache":
             return ApacheBroker(directory, self._connect, settings)
         return OdradekBroker(directory, {**settings, "log.dirs": str(directory / "logs")})
 
@@ -94,7 +95,7 @@ class MovingCluster:
             broker.launch()
         for broker in self.brokers:
             broker.wait_for_line(STARTED)
-        eventually(self.tree.broker_ids, accept=lambda ids: ids == {0, 1, 2}, timeout_s=TIMEOUT_S)
+        eventually(self.tree.broker_ids, accept=lambda ids: ids == {*BROKERS}, timeout_s=TIMEOUT_S)
 
     def restart(self, broker_id: int, step: Step) -> None:
         """A controlled shutdown and a start with the settings of the step; returns when all replicas are in sync."""
@@ -113,7 +114,7 @@ class MovingCluster:
     def check_log(self, broker_id: int) -> None:
         log = self.brokers[broker_id].log_text()
         assert CANARY not in log
-        if KINDS[broker_id] == "odradek":
+        if self._kinds[broker_id] == "odradek":
             assert "Traceback" not in log, log[log.index("Traceback") - 300 :][:4000]
 
     def client(self, protocol: str) -> Config:
@@ -191,9 +192,17 @@ class Work:
         consumer.close()
 
 
-@pytest.fixture
-def cluster(certificates: Certificates, zookeeper: ZooKeeper, tmp_path: Path) -> Iterator[MovingCluster]:
-    with closing(MovingCluster(tmp_path, zookeeper.new_chroot(), certificates)) as cluster:
+@pytest.fixture(
+    params=[
+        ("odradek", "apache", "odradek"),
+        pytest.param(("apache", "odradek", "apache"), marks=pytest.mark.soak),
+    ],
+    ids="-".join,
+)
+def cluster(
+    request: pytest.FixtureRequest, certificates: Certificates, zookeeper: ZooKeeper, tmp_path: Path
+) -> Iterator[MovingCluster]:
+    with closing(MovingCluster(tmp_path, zookeeper.new_chroot(), certificates, request.param)) as cluster:
         cluster.start()
         yield cluster
 
@@ -243,11 +252,11 @@ def test_no_record_is_lost_and_none_is_there_twice(cluster: MovingCluster) -> No
     prepare(cluster)
     opened, secured, closed = STEPS
     with working(cluster, PLAINTEXT, 0) as before:
-        for broker_id in range(len(KINDS)):
+        for broker_id in BROKERS:
             cluster.restart(broker_id, opened)
     with working(cluster, SASL_SSL, before.next_number) as after:
         for step in (secured, closed):
-            for broker_id in range(len(KINDS)):
+            for broker_id in BROKERS:
                 cluster.restart(broker_id, step)
     stored = read_all(cluster.client(SASL_SSL))
     acknowledged = before.acknowledged | after.acknowledged
@@ -262,6 +271,6 @@ def test_no_record_is_lost_and_none_is_there_twice(cluster: MovingCluster) -> No
     }
     ends = {partition: max(found) for partition, found in after.received.items()}
     assert received == {place: number for place, number in stored.items() if place[1] <= ends[place[0]]}
-    for broker_id in range(len(KINDS)):
+    for broker_id in BROKERS:
         cluster.brokers[broker_id].stop()
         cluster.check_log(broker_id)
