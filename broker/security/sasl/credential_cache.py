@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from odradek.controller.model.scram_credential import ScramCredential
 
 _PREFIX: Final = "SCRAM-"
+_KEY: Final = "A" * 43 + "="
+_ABSENT: Final = f"salt={_KEY},stored_key={_KEY},server_key={_KEY},iterations=4096"
+"""Parsed for an unknown user, so that the time does not tell which users exist."""
 
 
 class ScramCredentialCache:
@@ -36,11 +39,10 @@ class ScramCredentialCache:
     def scram_credential(self, mechanism: str, user: str, /) -> ScramCredential | None:
         """None: the user is unknown, has no credential for the mechanism, or an invalid one."""
         text = self._texts.get(user, {}).get(mechanism)
-        if text is None:
-            return None
         from odradek.controller.model.scram_credential import ScramCredential  # not needed without SASL
 
         try:
-            return ScramCredential.of_text(text)
+            credential = ScramCredential.of_text(_ABSENT if text is None else text)
         except ValueError:
             return None
+        return None if text is None else credential

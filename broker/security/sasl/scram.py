@@ -107,11 +107,11 @@ class ScramSaslServer:
             raise SaslAuthenticationError(
                 "Authentication failed: Client requested an authorization id that is different from username"
             )
-        if credential is not None and credential.iterations < self._mechanism.min_iterations:
-            raise SaslError(f"Iterations {credential.iterations} is less than the minimum")
         unknown = self._unknown_user_credential(user)
         self._is_known = credential is not None
         self._credential = credential or unknown
+        if self._credential.iterations < self._mechanism.min_iterations:
+            raise SaslError(f"Iterations {self._credential.iterations} is less than the minimum")
         nonce = first.nonce + self._random_bytes(NONCE_BYTES).hex()
         self._first = first
         self._server_first = ServerFirstMessage(nonce, self._credential.salt, self._credential.iterations)

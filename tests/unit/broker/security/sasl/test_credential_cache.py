@@ -1,6 +1,16 @@
 from __future__ import annotations
 
+import sys
+from base64 import b64encode
+from collections.abc import Callable
+
+import pytest
+
 from odradek.broker.security.sasl.credential_cache import ScramCredentialCache
+from odradek.broker.security.sasl.plain import PlainSaslServer
+from odradek.broker.security.sasl.ports import SaslAuthenticationError, SaslError, SaslServer
+from odradek.broker.security.sasl.scram import NONCE_BYTES, ScramSaslServer
+from odradek.controller.model.scram_mechanism import ScramMechanism
 
 TEXT = "salt=YWJj,stored_key=ZGVm,server_key=Z2hpag==,iterations=4096"
 
@@ -29,3 +39,42 @@ def test_an_invalid_credential_is_none() -> None:
     cache = ScramCredentialCache()
     cache.config_changed("alice", {"SCRAM-SHA-256": "salt=x"})
     assert cache.scram_credential("SCRAM-SHA-256", "alice") is None
+
+
+def calls(work: Callable[[], object]) -> int:
+    """How many functions are called, also those in C."""
+    count = 0
+
+    def counted(frame: object, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(counted)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+def test_a_failed_login_takes_as_many_steps_for_an_unknown_user(mechanism: str) -> None:
+    cache = ScramCredentialCache()
+    text = ScramMechanism.SCRAM_SHA_256.credential(b"s" * 32, b"salted", 4096).to_text()
+    cache.config_changed("known", {"SCRAM-SHA-256": text})
+
+    def login(user: str) -> None:
+        server: SaslServer
+        if mechanism == "PLAIN":
+            server, messages = PlainSaslServer({"user_known": "secret"}), [f"\0{user}\0wrong"]
+        else:
+            server = ScramSaslServer(ScramMechanism.SCRAM_SHA_256, cache, None, b"secret", bytes)
+            proof = b64encode(bytes(32)).decode()
+            messages = [f"n,,n={user},r=nonce", f"c=biws,r=nonce{bytes(NONCE_BYTES).hex()},p={proof}"]
+        with pytest.raises((SaslAuthenticationError, SaslError)):  # noqa: PT012 - the last message is refused
+            for message in messages:
+                server.evaluate_response(message.encode())
+
+    login("known")  # what is imported or compiled once
+    login("other")
+    assert calls(lambda: login("known")) == calls(lambda: login("other"))
