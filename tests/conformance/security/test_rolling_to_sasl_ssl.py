@@ -9,7 +9,7 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Final, Self
 
@@ -24,7 +24,7 @@ from confluent_kafka.admin import (
 )
 
 from tests.conformance.security.conftest import Certificates
-from tests.support.clusters.cluster import SETTINGS
+from tests.support.clusters.cluster import SETTINGS, described_by
 from tests.support.clusters.cluster_tree import ClusterTree
 from tests.support.processes.apache import ApacheBroker, ZooKeeper
 from tests.support.processes.odradek_process import STARTED, OdradekBroker
@@ -91,11 +91,19 @@ class MovingCluster:
         return self._open.enter_context(closing(ClusterTree(self._connect)))
 
     def start(self) -> None:
+        """Start all brokers; when it returns, each of them names the controller and the other brokers to clients."""
         for broker in self.brokers:
             broker.launch()
         for broker in self.brokers:
             broker.wait_for_line(STARTED)
         eventually(self.tree.broker_ids, accept=lambda ids: ids == {*BROKERS}, timeout_s=TIMEOUT_S)
+        for ports in self._ports:
+            described = partial(described_by, "127.0.0.1", ports[PLAINTEXT])
+            eventually(
+                described,
+                accept=lambda view: view.controller in BROKERS and view.brokers == {*BROKERS},
+                timeout_s=TIMEOUT_S,
+            )
 
     def restart(self, broker_id: int, step: Step) -> None:
         """A controlled shutdown and a start with the settings of the step; returns when all replicas are in sync."""
