@@ -6,14 +6,13 @@ A database is locked as a broker locks it: a copy and a running broker exclude e
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-from odradek.broker.machine.log_setup import configure_logging
+from odradek.broker.machine.log_setup import configure_logging, muted
 from odradek.broker.machine.startup_error import refuse
 from odradek.controller.tree.embedded_tree import METADATA_FILE, TreeDatabase
 from odradek.controller.tree.metadata_tree import Nodes, TreeError
@@ -27,9 +26,9 @@ ZOOKEEPER_SCHEME: Final = "zookeeper://"
 def main(source: str, target: str, *, overwrite: bool) -> int:
     """Exit status 0 when the target equals the source, else 1 with one line that gives the reason."""
     configure_logging("ERROR")
-    logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # it also raises what it logs
     try:
-        copied = asyncio.run(_copy(source, target, overwrite))
+        with muted("kazoo"):  # it also raises what it logs
+            copied = asyncio.run(_copy(source, target, overwrite))
     except (CopyRefused, TreeError) as error:
         return refuse(error)
     written = f"{copied.nodes} nodes, {copied.writes} writes"

@@ -16,9 +16,13 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import Final
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
 
 from odradek.broker.machine.line_limit import LineLimit, cut
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 FORMAT: Final = "[%(asctime)s] %(levelname)s %(message)s (%(name)s)"
 TEXT, JSON = "text", "json"
@@ -48,6 +52,18 @@ def configure_logging(level: str = "INFO", form: str = TEXT) -> None:
     for quiet in _QUIET:
         logging.getLogger(quiet).setLevel(logging.WARNING)
     logging.getLogger(AUTHORIZER_LOGGER).setLevel(logging.INFO)
+
+
+@contextmanager
+def muted(library: str) -> Iterator[None]:
+    """Print nothing below FATAL of a library that also raises what it logs."""
+    log = logging.getLogger(library)
+    level = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
 
 
 def _formatter(form: str) -> logging.Formatter:

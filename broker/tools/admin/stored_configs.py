@@ -10,7 +10,6 @@ Kafka: ConfigCommand.processCommandWithZk, ConfigCommand.alterConfigWithZk, Conf
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -22,6 +21,7 @@ from odradek.broker.config.config_keys import BROKER_CONFIG_KEYS
 from odradek.broker.config.password_encoder import PasswordEncoder
 from odradek.broker.config.reconfiguration import check_change, is_password
 from odradek.broker.config.zookeeper_config import SASL_PASSWORD, SASL_USERNAME, zookeeper_settings
+from odradek.broker.machine.log_setup import muted
 from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.tools.admin.config_entities import BROKERS, DEFAULT, USERS, Entities, configs_to_add, entities_of
 from odradek.broker.tools.admin.scram_requests import salted_password
@@ -67,12 +67,13 @@ async def _run(options: argparse.Namespace, out: Output) -> None:
     if options.zookeeper is not None:
         out.note(_DEPRECATED)
     try:
-        async with _opened(options) as tree:
-            client = MetadataClient(tree)
-            if options.action == "describe":
-                await _describe(client, out, entities)
-            else:
-                await _alter(client, out, entities, added, options.delete_config)
+        with muted("kazoo"):  # it also raises what it logs
+            async with _opened(options) as tree:
+                client = MetadataClient(tree)
+                if options.action == "describe":
+                    await _describe(client, out, entities)
+                else:
+                    await _alter(client, out, entities, added, options.delete_config)
     except (ConfigError, StartupError, TreeError) as error:
         raise CommandFailed(str(error)) from error
 
@@ -94,7 +95,6 @@ async def _opened(options: argparse.Namespace) -> AsyncIterator[MetadataTree]:
     if options.zookeeper is not None:
         from odradek.controller.tree.zookeeper_tree import ZooKeeperTree
 
-        logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # it also raises what it logs
         file = {} if options.zk_tls_config_file is None else read_properties(options.zk_tls_config_file)
         found = {name: text for name, text in file.items() if name.startswith(_CONNECTION_KEYS)}
         config = BrokerConfig(

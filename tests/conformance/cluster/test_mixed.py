@@ -138,6 +138,8 @@ def test_replicas_move_onto_and_off_each_broker(
     admin.delete_topic(topic)
     await_gone(controlled, topic)
     eventually(lambda: topic not in controlled.tree.topics(), timeout_s=SETTLE_TIMEOUT_S)
+    # The mark goes last; until then the topic cannot be created.
+    eventually(lambda: topic not in controlled.tree.children("/admin/delete_topics"), timeout_s=SETTLE_TIMEOUT_S)
     for broker_id in BROKERS:
         eventually(lambda broker_id=broker_id: all(t != topic for t, _ in controlled.metadata(broker_id).leaders))  # type: ignore[misc]
     again = admin.create_topic(topic, 3, replicas=3)

@@ -226,6 +226,7 @@ class KafkaPythonTransactions:
             enable_auto_commit=False,
             auto_offset_reset="earliest",
             max_poll_records=TRANSFORM_BATCH,
+            metadata_max_age_ms=1_000,  # it may assign partitions before it knows the topic, and asks again only then
         )
 
     def read(self, bootstrap: str, topic: str, isolation: str) -> Values:

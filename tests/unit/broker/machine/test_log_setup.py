@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from odradek.broker.machine.log_setup import configure_logging
+from odradek.broker.machine.log_setup import configure_logging, muted
 
 
 def test_line_has_the_form_of_apache_kafkas(capsys: pytest.CaptureFixture[str]) -> None:
@@ -81,3 +81,14 @@ def test_libraries_tell_their_troubles_only(library: str, capsys: pytest.Capture
     err = capsys.readouterr().err
     assert "trouble" in err
     assert "chatter" not in err
+
+
+def test_a_library_is_muted_for_a_while(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging()
+    log = logging.getLogger("kazoo.client")
+    with muted("kazoo"):
+        log.error("unheard")
+    log.error("heard")
+    printed = capsys.readouterr().err
+    assert "unheard" not in printed
+    assert "ERROR heard" in printed
