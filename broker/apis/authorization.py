@@ -55,6 +55,13 @@ def _authorizer(broker: Services, ctx: RequestContext) -> Authorizer | None:
     return None if broker.authorizer is None or ctx.connection.is_own_broker else broker.authorizer
 
 
+def configured_authorizer(broker: Services, message: str) -> Authorizer:
+    """The authorizer whose ACLs a client asks for. Raises: KafkaError SECURITY_DISABLED."""
+    if broker.authorizer is None:
+        raise KafkaError(ErrorCode.SECURITY_DISABLED, message)
+    return broker.authorizer
+
+
 def request_context(ctx: RequestContext) -> AuthorizableRequestContext:
     """What an authorizer may know of a request."""
     connection, header = ctx.connection, ctx.header

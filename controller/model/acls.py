@@ -10,7 +10,7 @@ AccessControlEntry, AccessControlEntryFilter, AclBinding, AclBindingFilter, Secu
 from __future__ import annotations
 
 from enum import IntEnum, unique
-from typing import Final, NamedTuple, TypeVar, cast
+from typing import Final, NamedTuple, Self, TypeVar, cast
 
 CodeT = TypeVar("CodeT", bound="ResourceType | AclOperation | AclPermissionType")
 
@@ -23,9 +23,17 @@ CLUSTER_NAME: Final = "kafka-cluster"
 """The name of the one resource of type CLUSTER."""
 
 
+class AclCode(IntEnum):
+    """A code of the protocol, whose 0 stands for every code that does not exist."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> Self:
+        return cls(0)
+
+
 @unique
-class ResourceType(IntEnum):
-    """UNKNOWN stands for any other code; ANY is for filters only."""
+class ResourceType(AclCode):
+    """ANY is for filters only."""
 
     UNKNOWN = 0
     ANY = 1
@@ -36,13 +44,9 @@ class ResourceType(IntEnum):
     DELEGATION_TOKEN = 6
     USER = 7
 
-    @classmethod
-    def _missing_(cls, value: object) -> ResourceType:
-        return cls.UNKNOWN
-
 
 @unique
-class PatternType(IntEnum):
+class PatternType(AclCode):
     """ANY and MATCH are for filters only: MATCH finds every pattern that affects the resource with that name."""
 
     UNKNOWN = 0
@@ -51,17 +55,13 @@ class PatternType(IntEnum):
     LITERAL = 3
     PREFIXED = 4
 
-    @classmethod
-    def _missing_(cls, value: object) -> PatternType:
-        return cls.UNKNOWN
-
     @property
     def is_specific(self) -> bool:
         return self in (PatternType.LITERAL, PatternType.PREFIXED)
 
 
 @unique
-class AclOperation(IntEnum):
+class AclOperation(AclCode):
     """ALL in an entry stands for every operation; ANY is for filters only."""
 
     UNKNOWN = 0
@@ -80,10 +80,6 @@ class AclOperation(IntEnum):
     CREATE_TOKENS = 13
     DESCRIBE_TOKENS = 14
 
-    @classmethod
-    def _missing_(cls, value: object) -> AclOperation:
-        return cls.UNKNOWN
-
 
 SUPPORTED_OPERATIONS: Final = {
     ResourceType.TOPIC: tuple(map(AclOperation, (3, 4, 5, 6, 7, 8, 10, 11))),
@@ -97,15 +93,11 @@ SUPPORTED_OPERATIONS: Final = {
 
 
 @unique
-class AclPermissionType(IntEnum):
+class AclPermissionType(AclCode):
     UNKNOWN = 0
     ANY = 1
     DENY = 2
     ALLOW = 3
-
-    @classmethod
-    def _missing_(cls, value: object) -> AclPermissionType:
-        return cls.UNKNOWN
 
 
 def pascal_name(code: ResourceType | AclOperation | AclPermissionType) -> str:

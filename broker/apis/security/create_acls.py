@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.apis.authorization import authorize_cluster, request_context
+from odradek.broker.apis.authorization import authorize_cluster, configured_authorizer, request_context
 from odradek.broker.apis.security.acl_codes import is_readable_creation
 from odradek.controller.model.acls import (
     CLUSTER_NAME,
@@ -34,10 +34,9 @@ def handle(broker: Services, ctx: RequestContext, request: CreateAclsRequest) ->
         ctx.close_connection()
         return
     authorize_cluster(broker, ctx, AclOperation.ALTER)
-    if broker.authorizer is None:
-        raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
+    authorizer = configured_authorizer(broker, "No Authorizer is configured.")
     bindings = [_binding(creation) for creation in request.creations]
-    broker.spawn(ctx, request, _create(broker.authorizer, ctx, bindings))
+    broker.spawn(ctx, request, _create(authorizer, ctx, bindings))
 
 
 def _binding(creation: AclCreation) -> AclBinding:

@@ -49,7 +49,7 @@ def error_response(
     request: CreateDelegationTokenRequest, version: int, code: ErrorCode, message: str | None
 ) -> CreateDelegationTokenResponse:
     """The answer to a request whose handler failed. Kafka: CreateDelegationTokenRequest.getErrorResponse."""
-    return _refusal(version, code, ANONYMOUS, ANONYMOUS)
+    return _response(version, code, ANONYMOUS, ANONYMOUS)
 
 
 async def _create(
@@ -67,10 +67,10 @@ async def _create(
             raise KafkaError(ErrorCode.INVALID_REQUEST)
         manager = token_manager(broker)
     except KafkaError as error:
-        ctx.reply(_refusal(version, error.code, owner, by))
+        ctx.reply(_response(version, error.code, owner, by))
         return
     token = await manager.create_token(owner, by, renewers, request.max_lifetime_ms)
-    response = _refusal(version, ErrorCode.NONE, owner, by)
+    response = _response(version, ErrorCode.NONE, owner, by)
     response.issue_timestamp_ms = token.info.issue_ms
     response.expiry_timestamp_ms = token.info.expiry_ms
     response.max_timestamp_ms = token.info.max_ms
@@ -78,7 +78,7 @@ async def _create(
     ctx.reply(response)
 
 
-def _refusal(version: int, code: ErrorCode, owner: Principal, by: Principal) -> CreateDelegationTokenResponse:
+def _response(version: int, code: ErrorCode, owner: Principal, by: Principal) -> CreateDelegationTokenResponse:
     response = CreateDelegationTokenResponse(
         error_code=code,
         principal_type=owner.principal_type,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.apis.authorization import authorize_cluster, request_context
+from odradek.broker.apis.authorization import authorize_cluster, configured_authorizer, request_context
 from odradek.broker.apis.security.acl_codes import filter_of, is_readable_filter
 from odradek.controller.model.acls import AclOperation
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -26,10 +26,9 @@ def handle(broker: Services, ctx: RequestContext, request: DeleteAclsRequest) ->
         ctx.close_connection()
         return
     authorize_cluster(broker, ctx, AclOperation.ALTER)
-    if broker.authorizer is None:
-        raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
+    authorizer = configured_authorizer(broker, "No Authorizer is configured.")
     filters = [filter_of(asked) for asked in request.filters]
-    broker.spawn(ctx, request, _delete(broker.authorizer, ctx, filters))
+    broker.spawn(ctx, request, _delete(authorizer, ctx, filters))
 
 
 async def _delete(authorizer: Authorizer, ctx: RequestContext, filters: list[AclBindingFilter]) -> None:

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.apis.authorization import authorize_cluster
+from odradek.broker.apis.authorization import authorize_cluster, configured_authorizer
 from odradek.broker.apis.security.acl_codes import filter_of, is_readable_filter
 from odradek.broker.apis.services import in_slices
 from odradek.controller.model.acls import AclOperation
-from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_acls import AclDescription, DescribeAclsResource, DescribeAclsResponse
 
 if TYPE_CHECKING:
@@ -28,10 +27,9 @@ def handle(broker: Services, ctx: RequestContext, request: DescribeAclsRequest) 
         ctx.close_connection()
         return
     authorize_cluster(broker, ctx, AclOperation.DESCRIBE)
-    if broker.authorizer is None:
-        raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker")
+    authorizer = configured_authorizer(broker, "No Authorizer is configured on the broker")
     resources: dict[ResourcePattern, DescribeAclsResource] = {}
-    for binding in broker.authorizer.acls(filter_of(request)):
+    for binding in authorizer.acls(filter_of(request)):
         if binding.is_unknown:
             raise ValueError("DescribeAclsResponse contains UNKNOWN elements")
         (resource_type, name, pattern_type), (principal, host, operation, permission) = binding

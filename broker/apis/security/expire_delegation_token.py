@@ -7,33 +7,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.apis.security.token_requests import (
-    NO_TIME,
-    check_token_requests_allowed,
-    requester,
-    token_manager,
-)
-from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.messages.expire_delegation_token import (
-    ExpireDelegationTokenRequest,
-    ExpireDelegationTokenResponse,
-)
+from odradek.broker.apis.security.token_requests import answer_new_expiry, requester, token_manager
+from odradek.protocol.messages.expire_delegation_token import ExpireDelegationTokenResponse
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from odradek.broker.apis.services import Services
     from odradek.broker.network.request import RequestContext
+    from odradek.protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest
 
 
 def handle(broker: Services, ctx: RequestContext, request: ExpireDelegationTokenRequest) -> None:
-    broker.spawn(ctx, request, _expire(broker, ctx, request))
-
-
-async def _expire(broker: Services, ctx: RequestContext, request: ExpireDelegationTokenRequest) -> None:
     hmac, period_ms = bytes(request.hmac), request.expiry_time_period_ms
-    try:
-        check_token_requests_allowed(ctx)
-        expiry_ms = await token_manager(broker).expire_token(requester(ctx), hmac, period_ms)
-    except KafkaError as error:
-        ctx.reply(ExpireDelegationTokenResponse(error_code=error.code, expiry_timestamp_ms=NO_TIME))
-        return
-    ctx.reply(ExpireDelegationTokenResponse(error_code=ErrorCode.NONE, expiry_timestamp_ms=expiry_ms))
+
+    def expire() -> Awaitable[int]:
+        return token_manager(broker).expire_token(requester(ctx), hmac, period_ms)
+
+    broker.spawn(ctx, request, answer_new_expiry(ctx, ExpireDelegationTokenResponse, expire))

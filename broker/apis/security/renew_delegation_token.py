@@ -7,33 +7,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.apis.security.token_requests import (
-    NO_TIME,
-    check_token_requests_allowed,
-    requester,
-    token_manager,
-)
-from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.messages.renew_delegation_token import (
-    RenewDelegationTokenRequest,
-    RenewDelegationTokenResponse,
-)
+from odradek.broker.apis.security.token_requests import answer_new_expiry, requester, token_manager
+from odradek.protocol.messages.renew_delegation_token import RenewDelegationTokenResponse
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from odradek.broker.apis.services import Services
     from odradek.broker.network.request import RequestContext
+    from odradek.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest
 
 
 def handle(broker: Services, ctx: RequestContext, request: RenewDelegationTokenRequest) -> None:
-    broker.spawn(ctx, request, _renew(broker, ctx, request))
-
-
-async def _renew(broker: Services, ctx: RequestContext, request: RenewDelegationTokenRequest) -> None:
     hmac, period_ms = bytes(request.hmac), request.renew_period_ms
-    try:
-        check_token_requests_allowed(ctx)
-        expiry_ms = await token_manager(broker).renew_token(requester(ctx), hmac, period_ms)
-    except KafkaError as error:
-        ctx.reply(RenewDelegationTokenResponse(error_code=error.code, expiry_timestamp_ms=NO_TIME))
-        return
-    ctx.reply(RenewDelegationTokenResponse(error_code=ErrorCode.NONE, expiry_timestamp_ms=expiry_ms))
+
+    def renew() -> Awaitable[int]:
+        return token_manager(broker).renew_token(requester(ctx), hmac, period_ms)
+
+    broker.spawn(ctx, request, answer_new_expiry(ctx, RenewDelegationTokenResponse, renew))

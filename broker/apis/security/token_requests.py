@@ -12,9 +12,13 @@ from odradek.controller.model.delegation_token import USER_TYPE, Principal
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from odradek.broker.apis.services import Services
     from odradek.broker.network.request import RequestContext
     from odradek.broker.security.tokens.token_manager import DelegationTokenManager
+    from odradek.protocol.messages.expire_delegation_token import ExpireDelegationTokenResponse
+    from odradek.protocol.messages.renew_delegation_token import RenewDelegationTokenResponse
 
 NO_TIME: Final = -1
 
@@ -38,6 +42,20 @@ def check_token_requests_allowed(ctx: RequestContext) -> None:
         or (protocol is SecurityProtocol.SSL and requester(ctx) == ANONYMOUS)  # no client certificate
     ):
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+
+
+async def answer_new_expiry(
+    ctx: RequestContext,
+    response_type: type[RenewDelegationTokenResponse | ExpireDelegationTokenResponse],
+    change: Callable[[], Awaitable[int]],
+) -> None:
+    """Change the expiry of a token, and answer with the new one or with the error."""
+    try:
+        check_token_requests_allowed(ctx)
+        code, expiry_ms = ErrorCode.NONE, await change()
+    except KafkaError as error:
+        code, expiry_ms = error.code, NO_TIME
+    ctx.reply(response_type(error_code=code, expiry_timestamp_ms=expiry_ms))
 
 
 def token_manager(broker: Services) -> DelegationTokenManager:

@@ -9,14 +9,18 @@ Kafka: DefaultSslEngineFactory.createKeystore, DefaultSslEngineFactory.createTru
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from odradek.broker.security.tls.der import CertificateNames, DerError, certificate_names
 from odradek.broker.security.tls.pem import CERTIFICATE, PRIVATE_KEY, PemEntry, pem_entries
 from odradek.storage.config.config_def import ConfigError, Password
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from odradek.broker.security.tls.settings import StoreSettings
+
+StoreT = TypeVar("StoreT")
 
 PEM: Final = "PEM"
 _PKCS12_TYPES: Final = frozenset({"JKS", "PKCS12"})
@@ -88,12 +92,7 @@ def load_key_store(settings: StoreSettings) -> KeyStore | None:
             raise ConfigError(
                 "SSL key store password cannot be specified with PEM format, only key password may be specified"
             )
-        file, content = _read(path, settings.type)
-        text = content.decode("utf-8", "replace")
-        try:
-            return _pem_key_store(text, text, settings.key_password, file)
-        except ConfigError as error:
-            raise ConfigError(f"Failed to load PEM SSL keystore {path}: {error}") from None
+        return _from_pem_file(path, lambda text, file: _pem_key_store(text, text, settings.key_password, file))
     if path is None and settings.password is not None:
         raise ConfigError("SSL key store is not specified, but key store password is specified.")
     if path is None:
@@ -119,16 +118,20 @@ def load_trust_store(settings: StoreSettings) -> TrustStore | None:
     if is_pem and path is not None:
         if settings.password is not None:
             raise ConfigError("SSL trust store password cannot be specified for PEM format.")
-        file, content = _read(path, settings.type)
-        try:
-            return TrustStore(_certificates(content.decode("utf-8", "replace")), file)
-        except ConfigError as error:
-            raise ConfigError(f"Failed to load PEM SSL keystore {path}: {error}") from None
+        return _from_pem_file(path, lambda text, file: TrustStore(_certificates(text), file))
     if path is None and settings.password is not None:
         raise ConfigError("SSL trust store is not specified, but trust store password is specified.")
     if path is None:
         return None
     return _pkcs12_trust_store(path, settings.type, settings.password)
+
+
+def _from_pem_file(path: str, load: Callable[[str, StoreFile], StoreT]) -> StoreT:
+    file, content = _read(path, PEM)
+    try:
+        return load(content.decode("utf-8", "replace"), file)
+    except ConfigError as error:
+        raise ConfigError(f"Failed to load PEM SSL keystore {path}: {error}") from None
 
 
 def _read(path: str, store_type: str) -> tuple[StoreFile, bytes]:
