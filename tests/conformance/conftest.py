@@ -103,13 +103,24 @@ def transcript(
     broker: Broker, unique: Callable[[str], str], request: pytest.FixtureRequest, target: str
 ) -> Iterator[Transcript]:
     """Requests whose answers are compared with those of Apache Kafka in `tests/golden/transcripts`."""
+    folder = request.path.stem.removeprefix("test_transcripts_")
+    record = records(request, target)
+    written = Transcript(broker, unique, golden_file(request, folder))
+    yield written.with_internal_topics()
+    written.finish(record=record)
+
+
+def records(request: pytest.FixtureRequest, target: str) -> bool:
+    """Whether the answers are written instead of compared."""
     record = bool(request.config.getoption("--record"))
     if record and target != "apache":
         pytest.fail("--record needs --target apache: golden answers come from Apache Kafka alone")
+    return record
+
+
+def golden_file(request: pytest.FixtureRequest, folder: str) -> Path:
     name = request.node.name.removeprefix("test_")
-    written = Transcript(broker, unique, GOLDEN / request.path.stem.removeprefix("test_transcripts_") / f"{name}.json")
-    yield written.with_internal_topics()
-    written.finish(record=record)
+    return GOLDEN / folder / f"{name}.json"
 
 
 @pytest.fixture(scope="session")
@@ -136,10 +147,7 @@ def secured(
     secured_broker: Broker, unique: Callable[[str], str], request: pytest.FixtureRequest, target: str
 ) -> Iterator[SecuredTranscript]:
     """A transcript of a client whose rights the test sets."""
-    record = bool(request.config.getoption("--record"))
-    if record and target != "apache":
-        pytest.fail("--record needs --target apache: golden answers come from Apache Kafka alone")
-    name = request.node.name.removeprefix("test_")
-    written = SecuredTranscript(secured_broker, unique, GOLDEN / "authorization" / f"{name}.json")
+    record = records(request, target)
+    written = SecuredTranscript(secured_broker, unique, golden_file(request, "authorization"))
     yield written.with_internal_topics()
     written.finish(record=record)

@@ -65,13 +65,17 @@ def drain(bootstrap: str) -> None:
             "check.crcs": False,
         }
     )
-    consumer.assign([confluent_kafka.TopicPartition(TOPIC, partition, 0) for partition in range(PARTITIONS)])
-    remaining = TOTAL_BYTES // RECORD_BYTES
-    while remaining:
+    read_all(consumer, TOPIC, PARTITIONS, TOTAL_BYTES // RECORD_BYTES)
+
+
+def read_all(consumer: confluent_kafka.Consumer, topic: str, partitions: int, records: int) -> None:
+    """Read the topic from its beginning, and close the consumer."""
+    consumer.assign([confluent_kafka.TopicPartition(topic, partition, 0) for partition in range(partitions)])
+    while records:
         messages = consumer.consume(10_000, 30)
-        assert messages, f"{remaining} records are missing"
+        assert messages, f"{records} records are missing"
         assert not any(message.error() for message in messages)
-        remaining -= len(messages)
+        records -= len(messages)
     consumer.close()
 
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import confluent_kafka
 
+from tests.benchmarks.beside_apache.consume import read_all
 from tests.benchmarks.beside_apache.produce import RECORD_BYTES, fill
 from tests.benchmarks.contenders import SETTINGS, Contender, Contenders, create_topic, delete_topic
 from tests.benchmarks.measure import Table, Usage, usage_of
@@ -110,11 +111,4 @@ def consume(client: Mapping[str, str]) -> None:
             "check.crcs": False,
         }
     )
-    consumer.assign([confluent_kafka.TopicPartition("tls", partition, 0) for partition in range(PARTITIONS)])
-    remaining = TOTAL_BYTES // RECORD_BYTES
-    while remaining:
-        messages = consumer.consume(10_000, 30)
-        assert messages, f"{remaining} records are missing"
-        assert not any(message.error() for message in messages)
-        remaining -= len(messages)
-    consumer.close()
+    read_all(consumer, "tls", PARTITIONS, TOTAL_BYTES // RECORD_BYTES)

@@ -129,13 +129,18 @@ def test_a_client_with_a_token_is_its_owner_and_gets_no_more_tokens(
         assert refused.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
 
 
-def test_the_tool_and_a_java_client_with_a_token(broker: Broker, sasl_port: int, tools: Tools, tmp_path: Path) -> None:
-    bootstrap = f"{HOST}:{sasl_port}"
-    carol = tmp_path / "carol.properties"
-    carol.write_text(
+def file_of_carol(directory: Path) -> Path:
+    """What a tool takes to log in as carol."""
+    path = directory / "carol.properties"
+    path.write_text(
         "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
         f'sasl.jaas.config={PLAIN_MODULE} required username="carol" password="carol-secret";\n'
     )
+    return path
+
+
+def test_the_tool_and_a_java_client_with_a_token(broker: Broker, sasl_port: int, tools: Tools, tmp_path: Path) -> None:
+    bootstrap, carol = f"{HOST}:{sasl_port}", file_of_carol(tmp_path)
 
     def run(*arguments: str) -> list[str]:
         connection = ("--bootstrap-server", bootstrap, "--command-config", str(carol))
@@ -163,12 +168,7 @@ def test_the_tool_and_a_java_client_with_a_token(broker: Broker, sasl_port: int,
 def test_the_command_tokens_prints_what_the_tool_prints(
     broker: Broker, sasl_port: int, tools: Tools, tmp_path: Path
 ) -> None:
-    bootstrap = f"{HOST}:{sasl_port}"
-    carol = tmp_path / "carol.properties"
-    carol.write_text(
-        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
-        f'sasl.jaas.config={PLAIN_MODULE} required username="carol" password="carol-secret";\n'
-    )
+    bootstrap, carol = f"{HOST}:{sasl_port}", file_of_carol(tmp_path)
 
     def run(*arguments: str) -> list[str]:
         return run_command(bootstrap, "tokens", "--command-config", str(carol), *arguments).stdout.decode().splitlines()

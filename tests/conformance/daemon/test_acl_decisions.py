@@ -6,16 +6,15 @@ import subprocess
 from pathlib import Path
 from random import Random
 
-from odradek.broker.security.authorizer.acl_cache import AclCache, VersionedAcls
+from odradek.broker.security.authorizer.acl_cache import AclCache
 from odradek.broker.security.authorizer.client_host import java_host
 from odradek.controller.model.acls import AccessControlEntry, AclBinding, ResourcePattern
-from tests.support.acls.acl_model import random_binding, random_question
+from tests.support.acls.acl_model import change_one, random_question
 from tests.support.processes.jvm import QUICK_START, java_executable, libs_dir
 
 PROGRAM = Path(__file__).parents[2] / "support" / "jvm" / "AclOracle.java"
 CASES = 5_000
 CASES_OF_ONE_STATE = 10
-BINDINGS_MAX = 16
 
 
 def decisions(random: Random) -> tuple[list[str], list[str]]:
@@ -23,15 +22,7 @@ def decisions(random: Random) -> tuple[list[str], list[str]]:
     cache, bindings = AclCache(), set[AclBinding]()
     lines, answers = [], []
     for _ in range(CASES // CASES_OF_ONE_STATE):
-        if random.random() < len(bindings) / BINDINGS_MAX:
-            changed = random.choice(sorted(bindings))
-            bindings.remove(changed)
-        else:
-            changed = random_binding(random)
-            bindings.add(changed)
-        entries = frozenset(one.entry for one in bindings if one.pattern == changed.pattern)
-        cache.update(changed.pattern, VersionedAcls(entries, 0))
-        lines.append(set_line(changed.pattern, entries))
+        lines.append(set_line(*change_one(random, cache, bindings)))
         for _ in range(CASES_OF_ONE_STATE):
             asked, everyone = random_question(random), random.random() < 0.5
             host = java_host(asked.host)

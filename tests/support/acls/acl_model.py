@@ -114,18 +114,26 @@ def _is_about(entry: AccessControlEntry, question: Question) -> bool:
     return entry.principal in ("User:*", question.principal) and entry.host in ("*", question.host)
 
 
+def change_one(
+    random: Random, cache: AclCache, bindings: set[AclBinding]
+) -> tuple[ResourcePattern, frozenset[AccessControlEntry]]:
+    """Add or remove a random binding; the changed pattern with its entries."""
+    if random.random() < len(bindings) / BINDINGS_MAX:
+        changed = random.choice(sorted(bindings))
+        bindings.remove(changed)
+    else:
+        changed = random_binding(random)
+        bindings.add(changed)
+    entries = frozenset(one.entry for one in bindings if one.pattern == changed.pattern)
+    cache.update(changed.pattern, VersionedAcls(entries, 0))
+    return changed.pattern, entries
+
+
 def compare_with_the_model(random: Random, cases: int) -> set[bool]:
     """Change the ACLs of one cache again and again, and ask after each change; the answers that were seen."""
     cache, bindings, seen = AclCache(), set[AclBinding](), set[bool]()
     for _ in range(cases // CASES_OF_ONE_STATE):
-        if bindings and random.random() < len(bindings) / BINDINGS_MAX:
-            changed = random.choice(sorted(bindings))
-            bindings.remove(changed)
-        else:
-            changed = random_binding(random)
-            bindings.add(changed)
-        entries = frozenset(one.entry for one in bindings if one.pattern == changed.pattern)
-        cache.update(changed.pattern, VersionedAcls(entries, 0))
+        change_one(random, cache, bindings)
         for _ in range(CASES_OF_ONE_STATE):
             question, by_default = random_question(random), random.random() < 0.5
             found = cache.is_allowed(*question)

@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 
 import pytest
 
 from odradek.controller.admin.client_quota_changes import QuotaChange, alter_client_quotas
-from odradek.controller.tree.embedded_tree import TreeDatabase
 from odradek.controller.znodes import znodes
 from odradek.controller.znodes.metadata_client import MetadataClient
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.timer.clock import ManualClock
 from tests.support.async_test import async_test
+from tests.support.in_process import metadata_client
+from tests.support.in_process.metadata_client import CONTROLLER
 
-CONTROLLER = b'{"version":2,"brokerid":1,"timestamp":"1","kraftControllerEpoch":-1}'
 
-
-@asynccontextmanager
-async def opened() -> AsyncIterator[MetadataClient]:
-    database = await TreeDatabase.open(":memory:", ManualClock())
-    try:
-        client = MetadataClient(await database.connect())
-        await client.create_recursive(znodes.CONTROLLER, CONTROLLER)
-        yield client
-    finally:
-        await database.close()
+def opened() -> AbstractAsyncContextManager[MetadataClient]:
+    return metadata_client.opened(nodes={znodes.CONTROLLER: CONTROLLER})
 
 
 async def has_address(host: str) -> bool:

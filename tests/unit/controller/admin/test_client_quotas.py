@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 
 import pytest
 
@@ -15,12 +14,10 @@ from odradek.controller.admin.client_quotas import (
     MatchType,
     describe_client_quotas,
 )
-from odradek.controller.tree.embedded_tree import TreeDatabase
-from odradek.controller.znodes import znodes
 from odradek.controller.znodes.metadata_client import MetadataClient
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.timer.clock import ManualClock
 from tests.support.async_test import async_test
+from tests.support.in_process import metadata_client
 
 CONFIGS = {
     "users/a%40b": {"producer_byte_rate": "1000", "SCRAM-SHA-256": "salt=,iterations=4096"},
@@ -34,16 +31,8 @@ CONFIGS = {
 }
 
 
-@asynccontextmanager
-async def opened() -> AsyncIterator[MetadataClient]:
-    database = await TreeDatabase.open(":memory:", ManualClock())
-    try:
-        client = MetadataClient(await database.connect())
-        for path, config in CONFIGS.items():
-            await client.create_recursive(znodes.entity_config_path(path), znodes.encode_entity_config(config))
-        yield client
-    finally:
-        await database.close()
+def opened() -> AbstractAsyncContextManager[MetadataClient]:
+    return metadata_client.opened(CONFIGS)
 
 
 def exact(kind: str, name: str) -> FilterComponent:

@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 
 import pytest
 
 from odradek.controller.admin.scram_credential_changes import Deletion, Upsertion, alter_scram_credentials
 from odradek.controller.model.scram_credential import ScramCredential
-from odradek.controller.tree.embedded_tree import TreeDatabase
 from odradek.controller.znodes import znodes
 from odradek.controller.znodes.metadata_client import MetadataClient
 from odradek.protocol.errors import ErrorCode
-from odradek.timer.clock import ManualClock
 from tests.support.async_test import async_test
+from tests.support.in_process import metadata_client
+from tests.support.in_process.metadata_client import CONTROLLER
 
 KEY = b"k" * 32
-CONTROLLER = b'{"version":2,"brokerid":7,"timestamp":"0","kraftControllerEpoch":-1}'
 
 
-@asynccontextmanager
-async def opened() -> AsyncIterator[MetadataClient]:
-    database = await TreeDatabase.open(":memory:", ManualClock())
-    try:
-        client = MetadataClient(await database.connect())
-        await client.create_recursive(znodes.CONTROLLER, CONTROLLER)
-        path = znodes.entity_config_path("users/a%40b")
-        await client.create_recursive(path, znodes.encode_entity_config({"producer_byte_rate": "1"}))
-        yield client
-    finally:
-        await database.close()
+def opened() -> AbstractAsyncContextManager[MetadataClient]:
+    return metadata_client.opened({"users/a%40b": {"producer_byte_rate": "1"}}, {znodes.CONTROLLER: CONTROLLER})
 
 
 def new(user: str, mechanism: int = 1, iterations: int = 4096, key: bytes = KEY) -> Upsertion:

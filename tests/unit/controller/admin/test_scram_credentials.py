@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 
 from odradek.controller.admin.scram_credentials import describe_scram_credentials
-from odradek.controller.tree.embedded_tree import TreeDatabase
-from odradek.controller.znodes import znodes
 from odradek.controller.znodes.metadata_client import MetadataClient
 from odradek.protocol.errors import ErrorCode
-from odradek.timer.clock import ManualClock
 from tests.support.async_test import async_test
+from tests.support.in_process import metadata_client
 
 CREDENTIAL = "salt=c2FsdA==,stored_key=aXRlcmF0aW9ucw==,server_key=eA==,iterations={}"
 CONFIGS = {
@@ -23,17 +20,8 @@ CONFIGS = {
 }
 
 
-@asynccontextmanager
-async def opened() -> AsyncIterator[MetadataClient]:
-    database = await TreeDatabase.open(":memory:", ManualClock())
-    try:
-        client = MetadataClient(await database.connect())
-        for user, config in CONFIGS.items():
-            path = znodes.entity_config_path(f"users/{user}")
-            await client.create_recursive(path, znodes.encode_entity_config(config))
-        yield client
-    finally:
-        await database.close()
+def opened() -> AbstractAsyncContextManager[MetadataClient]:
+    return metadata_client.opened({f"users/{user}": config for user, config in CONFIGS.items()})
 
 
 @async_test

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 
 import pytest
 
 from odradek.controller.model.controller_moved import ControllerMoved
 from odradek.controller.model.reassignment import ReplicaAssignment
-from odradek.controller.tree.embedded_tree import TreeDatabase
 from odradek.controller.tree.metadata_tree import BadVersion, Check, Create, Delete, NoNode, SetData
 from odradek.controller.znodes import topic_nodes, topic_text, znodes
 from odradek.controller.znodes.metadata_client import (
@@ -20,20 +19,12 @@ from odradek.controller.znodes.metadata_client import (
 from odradek.controller.znodes.topic_nodes import TopicIdReplicaAssignment
 from odradek.controller.znodes.znodes import ProducerIdsBlock
 from odradek.protocol.topic_partition import TopicPartition
-from odradek.timer.clock import ManualClock
 from tests.support.async_test import async_test
+from tests.support.in_process import metadata_client
 
 
-@asynccontextmanager
-async def opened() -> AsyncIterator[MetadataClient]:
-    """A client of a tree whose fencing token is 0."""
-    database = await TreeDatabase.open(":memory:", ManualClock())
-    try:
-        client = MetadataClient(await database.connect())
-        await client.create_recursive(znodes.CONTROLLER_EPOCH, b"1")
-        yield client
-    finally:
-        await database.close()
+def opened() -> AbstractAsyncContextManager[MetadataClient]:
+    return metadata_client.opened(nodes={znodes.CONTROLLER_EPOCH: b"1"})
 
 
 @async_test
