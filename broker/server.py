@@ -1,4 +1,4 @@
-"""Creates the parts of a broker, starts them in order and stops them in reverse order.
+"""Starts the parts of a broker in order and stops them in reverse order.
 
 The order is Apache Kafka's: lock the log directories, read the cluster id from the metadata tree, load the logs, bind
 the ports (a port in use ends the start before the broker registers), register, start the controller, accept clients.
@@ -13,47 +13,27 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
-from odradek.broker.apis.services import Services
 from odradek.broker.cluster_links import ClusterLinks
-from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.dynamic_config import DynamicBrokerConfig
 from odradek.broker.config.dynamic_passwords import Passwords
 from odradek.broker.config_handlers import ConfigHandlers
-from odradek.broker.controller_setup import controller_config_of
-from odradek.broker.coordinators.add_partitions_to_txn_manager import AddPartitionsToTxnManager
-from odradek.broker.coordinators.coordinator_setup import make_group_coordinator, make_transaction_coordinator
-from odradek.broker.coordinators.transaction_verification import TransactionVerification
 from odradek.broker.dispatch import Dispatcher
-from odradek.broker.fetch.down_conversion import DownConverter
-from odradek.broker.fetch.fetch_session import FETCHES_AT_ONCE, PartitionFetch
-from odradek.broker.fetch.fetch_session_cache import FetchSessionCache
 from odradek.broker.inter_broker.socket_links import SocketLinks
-from odradek.broker.machine.logger_levels import LoggerLevels
 from odradek.broker.machine.machine import Machine
 from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.machine.ticker import Ticker
 from odradek.broker.metadata.broker_identity import establish_identity, registered_info
-from odradek.broker.metadata.consumer_offset_tree import ZnodeOffsets
-from odradek.broker.metadata.first_metadata import FirstMetadata
-from odradek.broker.metadata.internal_topics import AutoTopicCreationManager
 from odradek.broker.metadata.metadata_cache import MetadataCache
 from odradek.broker.metadata.metadata_tree_setup import WaitLimit, close_tree, open_metadata_tree
 from odradek.broker.metadata.policy_setup import load_authorizer, load_policies
-from odradek.broker.metadata.topic_waits import TopicWaits
 from odradek.broker.network.request_log_switch import RequestLogSwitch, secrets_of
 from odradek.broker.network.socket_server import SocketServer
-from odradek.broker.quotas.quota_managers import QuotaManagers
 from odradek.broker.quotas.request_throttle import RequestThrottle
-from odradek.broker.replica_manager.replication_setup import make_log_manager, make_replica_manager
+from odradek.broker.replica_manager.replication_setup import make_log_manager
 from odradek.broker.security.sasl.credential_cache import ScramCredentialCache
-from odradek.controller.admin.config_admin import ConfigAdmin
+from odradek.broker.service_setup import ServiceSetup
 from odradek.controller.admin.config_changes import ConfigChangeListener
 from odradek.controller.admin.policies import Policies
-from odradek.controller.admin.topic_admin import AdminManager
-from odradek.controller.channels import ControllerChannels
-from odradek.controller.controller import Controller
-from odradek.controller.model.controller_config import ControllerConfig
-from odradek.controller.model.topic_names import GROUP_METADATA_TOPIC
 from odradek.controller.tree.metadata_tree import MetadataTree, SetData, TreeError
 from odradek.controller.znodes import znodes
 from odradek.controller.znodes.metadata_client import MetadataClient
@@ -64,11 +44,12 @@ from odradek.storage.disk.log_dir import LogDir, LogDirError
 from odradek.timer.clock import SystemClock
 from odradek.timer.sliced_work import SlicedWork
 from odradek.timer.system_timer import SystemTimer
-from odradek.timer.walks import Walks
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
+    from odradek.broker.apis.services import Services
+    from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.config.endpoint import EndPoint
     from odradek.broker.inter_broker.ports import MakeLink
     from odradek.broker.machine.loop_monitor import LoopMonitor
@@ -81,6 +62,7 @@ if TYPE_CHECKING:
     from odradek.broker.security.tls.tls_contexts import TlsContexts
     from odradek.broker.security.tokens.token_manager import DelegationTokenManager
     from odradek.broker.sockets import MakeSockets, Sockets
+    from odradek.controller.controller import Controller
     from odradek.controller.model.broker_info import BrokerInfo
     from odradek.protocol.topic_partition import TopicPartition
     from odradek.timer.clock import Clock
@@ -305,100 +287,29 @@ class KafkaServer:
         *,
         has_topics: bool,
     ) -> Services:
-        config = self.config
-        topic_waits = TopicWaits(cache, self.timer)
-        controller_config = controller_config_of(config)
-        admin = AdminManager(
-            client=client,
-            config=controller_config,
-            ready=topic_waits,
-            random_below=self._machine.rng.randrange,
-            new_topic_id=self._machine.new_id,
-            policies=self._policies,
-        )
-        controller = self._make_controller(client, broker_info, controller_config, links)
-        replicas = make_replica_manager(
-            config,
-            self._log_manager,
-            cache,
-            self.clock,
-            self.timer,
-            broker_id=self.broker_id,
-            alter_partition=links.alter_partition(lambda: controller.broker_epoch),
-            make_link=self._make_link,
-            broker_epoch=lambda: controller.broker_epoch,
-        )
-        verification = TransactionVerification(config, replicas, AddPartitionsToTxnManager(links.inter_broker))
-        return Services(
-            config=config,
-            broker_id=self.broker_id,
+        setup = ServiceSetup(
+            config=self.config,
             cluster_id=self.cluster_id,
-            clock=self.clock,
-            timer=self.timer,
-            io_pool=self._machine.io_pool,
-            log_manager=self._log_manager,
-            replica_manager=replicas,
-            metadata_cache=cache,
-            first_metadata=FirstMetadata(self.timer, self._loop.call_soon, has_topics=has_topics),
-            fetch_sessions=FetchSessionCache(
-                config.max_incremental_fetch_session_cache_slots,
-                self._machine.rng.randint,
-                release=partial(Walks(self.timer, FETCHES_AT_ONCE).walk, visit=PartitionFetch.leave),
-            ),
-            down_converter=DownConverter(self._machine.workers),
-            group_coordinator=make_group_coordinator(
-                config,
-                replicas,
-                cache,
-                self.clock,
-                self.timer,
-                self._machine.io_pool,
-                consumer_offset_tree=ZnodeOffsets(client, self._in_background),
-                verify_transaction=verification.of_topic(GROUP_METADATA_TOPIC),
-            ),
-            transaction_coordinator=make_transaction_coordinator(
-                config,
-                replicas,
-                cache,
-                self.clock,
-                self.timer,
-                self._machine.io_pool,
-                producer_ids=links.producer_ids(lambda: controller.broker_epoch, client.next_producer_ids_block).next,
-                channel=links.inter_broker,
-            ),
-            transaction_verification=verification,
-            controller=controller,
-            admin=admin,
-            config_admin=ConfigAdmin(
-                client=client,
-                broker_id=self.broker_id,
-                broker_configs=DynamicBrokerConfig(config, self._log_manager, self._passwords, self._store_updates),
-                broker_settings=lambda: config.settings,
-                policies=self._policies,
-            ),
-            topic_creator=AutoTopicCreationManager(config, admin, self._in_background),
-            topic_waits=topic_waits,
-            quotas=QuotaManagers(config, self.clock, self.timer),
-            topic_overrides=lambda topics: client.entity_configs("topics", topics),
-            slices=self._slices,
-            logger_levels=LoggerLevels(),
-            token_manager=self._token_manager,
-            authorizer=self._authorizer,
-            scram_credentials=self._scram_credentials,
-        )
-
-    def _make_controller(
-        self, client: MetadataClient, broker_info: BrokerInfo, config: ControllerConfig, links: ClusterLinks
-    ) -> Controller:
-        return Controller(
-            tree=client.tree,
             broker_info=broker_info,
-            config=config,
             clock=self.clock,
             timer=self.timer,
-            channel=ControllerChannels(links.control_transport, self.timer),
-            new_topic_id=self._machine.new_id,
+            slices=self._slices,
+            machine=self._machine,
+            log_manager=self._log_manager,
+            client=client,
+            cache=cache,
+            links=links,
+            make_link=self._make_link,
+            policies=self._policies,
+            authorizer=self._authorizer,
+            passwords=self._passwords,
+            store_updates=self._store_updates,
+            scram_credentials=self._scram_credentials,
+            token_manager=self._token_manager,
+            spawn=self._in_background,
+            call_soon=self._loop.call_soon,
         )
+        return setup.make(has_topics=has_topics)
 
     # While it runs
 

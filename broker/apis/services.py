@@ -1,4 +1,4 @@
-"""The parts of the broker that request handlers use. Created once, in server.py; the handlers' first argument."""
+"""The parts of the broker that request handlers use; the first argument of handlers. service_setup.py makes them."""
 
 from __future__ import annotations
 
