@@ -6,6 +6,7 @@ COPY broker broker
 COPY storage storage
 COPY controller controller
 COPY coordinator coordinator
+COPY testing testing
 COPY timer timer
 COPY protocol protocol
 COPY src src

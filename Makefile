@@ -11,7 +11,7 @@ ARGS   ?=
 PYTEST   = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 PARALLEL = --dist loadscope --no-loadscope-reorder
 # An editable install compiles nothing, and where PYTHONDONTWRITEBYTECODE is set every start would compile everything.
-COMPILE = $(BIN)/python -m compileall -q broker controller coordinator protocol storage timer
+COMPILE = $(BIN)/python -m compileall -q broker controller coordinator protocol storage testing timer
 
 .PHONY: run test test-unit test-oracle apache-tests lint bench soak clean
 

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from odradek.broker.metadata.metadata_tree_setup import OpenTree
     from odradek.broker.metrics.metrics import Metrics
     from odradek.broker.network.authentication import Authentications
+    from odradek.broker.network.listening_socket import OpenListening
     from odradek.broker.security.authorizer.ports import Authorizer
     from odradek.broker.security.sasl.mechanisms import SaslParts
     from odradek.broker.security.tls.store_updates import StoreUpdates
@@ -83,6 +84,7 @@ class KafkaServer:
         open_tree: OpenTree = open_metadata_tree,
         make_link: MakeLink | None = None,
         machine: Machine | None = None,
+        listen: OpenListening | None = None,
     ) -> None:
         self.config = config
         self.clock: Clock = SystemClock() if clock is None else clock
@@ -110,12 +112,18 @@ class KafkaServer:
         self._tree: MetadataTree | None = None
         self._services: Services | None = None
         self._links: ClusterLinks | None = None
-        self._make_sockets: MakeSockets = make_sockets or partial(SocketServer, tls=self._tls_contexts)
+        self._make_sockets: MakeSockets = make_sockets or partial(SocketServer, tls=self._tls_contexts, listen=listen)
         self._sockets: Sockets | None = None
         self._token_manager: DelegationTokenManager | None = None
         self._config_changes: ConfigChangeListener | None = None
         self._has_started = False
         self._background: set[asyncio.Task[None]] = set()
+
+    @property
+    def services(self) -> Services:
+        """All that the handlers can reach; from the start to the stop."""
+        assert self._services is not None, "the broker has not started"
+        return self._services
 
     def _tls_contexts(self) -> TlsContexts:
         """Made when the first listener or link with TLS needs them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import zipfile
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-PACKAGES = ("broker", "controller", "coordinator", "protocol", "storage", "timer")
+PACKAGES = ("broker", "controller", "coordinator", "protocol", "storage", "testing", "timer")
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +66,7 @@ def test_types_are_declared(names: list[str]) -> None:
 
 
 def test_no_tests_or_links_are_inside(wheel: Path, names: list[str]) -> None:
-    assert not [name for name in names if "test" in Path(name).name or name.endswith(".pyc")]
+    assert not [name for name in names if re.search(r"(^|/)(tests/|test_|conftest)|\.pyc$", name)]
     with zipfile.ZipFile(wheel) as archive:
         assert not [entry.filename for entry in archive.infolist() if (entry.external_attr >> 28) == 0o12]
 

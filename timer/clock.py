@@ -42,6 +42,30 @@ class SystemClock:
         return time.monotonic_ns()
 
 
+class AdjustableClock(SystemClock):
+    """The machine's clocks and an offset: time passes by itself, and `advance` adds to it. For brokers of tests."""
+
+    __slots__ = ("_offset_ms",)
+
+    def __init__(self) -> None:
+        self._offset_ms = 0
+
+    def time_ms(self) -> int:
+        return super().time_ms() + self._offset_ms
+
+    def monotonic_ms(self) -> int:
+        return super().monotonic_ms() + self._offset_ms
+
+    def monotonic_ns(self) -> int:
+        return super().monotonic_ns() + self._offset_ms * 1_000_000
+
+    def advance(self, ms: int) -> None:
+        """Let `ms` milliseconds pass on both clocks. Raises: ValueError for a negative number."""
+        if ms < 0:
+            raise ValueError(f"time does not go back: {ms} ms")
+        self._offset_ms += ms
+
+
 class ManualClock:
     """A clock that moves only when it is told to: for tests, simulations and tools."""
 

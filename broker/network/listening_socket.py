@@ -8,13 +8,19 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-from typing import Final, cast
+from typing import Final, Protocol, cast
 
 from odradek.broker.config.endpoint import EndPoint
 from odradek.broker.machine.startup_error import StartupError
 
 USE_OS_DEFAULT: Final = -1
 PORT_MAX: Final = 65535
+
+
+class OpenListening(Protocol):
+    """How a listening socket is opened."""
+
+    def __call__(self, end_point: EndPoint, /, *, receive_buffer_bytes: int, backlog: int) -> socket.socket: ...
 
 
 def open_listening_socket(end_point: EndPoint, *, receive_buffer_bytes: int, backlog: int) -> socket.socket:

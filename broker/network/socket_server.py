@@ -27,7 +27,7 @@ from odradek.broker.network.connection import Connection
 from odradek.broker.network.connection_quotas import ConnectionQuotas
 from odradek.broker.network.direct_socket import DirectSocket, DuplicatedSocket
 from odradek.broker.network.frame_buffers import FrameBuffers
-from odradek.broker.network.listening_socket import USE_OS_DEFAULT, bound_port, open_listening_socket
+from odradek.broker.network.listening_socket import USE_OS_DEFAULT, OpenListening, bound_port, open_listening_socket
 from odradek.broker.network.memory_pool import MemoryPool
 from odradek.broker.network.rate_limited_log import RateLimitedLog
 from odradek.broker.network.throttled_sockets import ThrottledSockets
@@ -77,8 +77,11 @@ class SocketServer:
         io_pool: IoPool,
         dispatch: Callable[[Connection, memoryview, int], None],
         tls: Callable[[], TlsContexts] | None = None,
+        listen: OpenListening | None = None,
     ) -> None:
-        """`tls` gives the contexts of listeners with TLS; without it there are none."""
+        """`tls` gives the contexts of listeners with TLS; without it there are none. `listen` None: sockets as the
+        configuration says.
+        """
         self.fd_limit = DescriptorLimits.of_process().connections
         """Descriptors from this number on are reserved for the broker itself."""
         self.clock = clock
@@ -109,6 +112,7 @@ class SocketServer:
         self._is_accepting = False
         self._is_stopped = False
         self._tls = tls
+        self._listen = listen
         self._handshakes: TlsHandshakes | None = None
         """Made for the first listener with TLS."""
         self._connecting: dict[asyncio.Task[None], Connection] = {}
@@ -205,7 +209,7 @@ class SocketServer:
         await self._drop(lambda connection: True)
 
     def _open_listening(self, end_point: EndPoint) -> socket.socket:
-        return open_listening_socket(
+        return (self._listen or open_listening_socket)(
             end_point,
             receive_buffer_bytes=self._config.socket_receive_buffer_bytes,
             backlog=self._config.socket_listen_backlog_size,

@@ -20,7 +20,7 @@ from tests.documentation.pages import REPOSITORY
 
 PAGE = REPOSITORY / "ARCHITECTURE.md"
 BEGIN, END = "<!-- kafka index -->", "<!-- end of kafka index -->"
-PACKAGES = ("broker", "controller", "coordinator", "protocol", "storage", "timer")
+PACKAGES = ("broker", "controller", "coordinator", "protocol", "storage", "testing", "timer")
 MOST_OF_A_FOLDER = 8
 NO_CLASSES = {"Apache", "Jackson", "Java", "Kafka", "Odradek", "Scala", "ZooKeeper"}
 """Names with a capital letter that are products and languages."""

@@ -11,7 +11,7 @@ import pytest
 
 from tests.documentation.pages import PAGES, REPOSITORY, named_tests, rows
 
-SOURCES = ("broker", "controller", "coordinator", "protocol", "storage", "timer")
+SOURCES = ("broker", "controller", "coordinator", "protocol", "storage", "testing", "timer")
 
 
 def page(name: str) -> str:

@@ -27,6 +27,6 @@ def table(container: str) -> Iterator[set[str]]:
         yield {name.removesuffix(".py").rstrip("/") for name in re.findall(r"`([^`]+)`", row.split("|")[1])}
 
 
-@pytest.mark.parametrize("container", ["broker", "storage", "controller"])
+@pytest.mark.parametrize("container", ["testing", "broker", "storage", "controller"])
 def test_rooms_are_the_layers_of_the_contracts(container: str) -> None:
     assert list(table(container)) == layers(container)

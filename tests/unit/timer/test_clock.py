@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from odradek.timer.clock import Clock, ManualClock, SystemClock, sleep_ms
+from odradek.timer.clock import AdjustableClock, Clock, ManualClock, SystemClock, sleep_ms
 
 
 def test_system_clock_gives_whole_milliseconds_of_both_clocks() -> None:
@@ -34,6 +34,17 @@ def test_setting_the_wall_clock_does_not_move_the_monotonic_one() -> None:
 def test_manual_clock_does_not_go_back() -> None:
     with pytest.raises(ValueError, match="time does not go back"):
         ManualClock().advance(-1)
+
+
+def test_an_adjustable_clock_is_ahead_of_the_machine_by_what_it_was_advanced() -> None:
+    clock, system = AdjustableClock(), SystemClock()
+    clock.advance(1_000_000)
+    clock.advance(500_000)
+    assert 0 <= clock.time_ms() - system.time_ms() - 1_500_000 + 1 < 1000
+    assert -1000 < system.monotonic_ms() + 1_500_000 - clock.monotonic_ms() <= 0
+    assert clock.monotonic_ns() // 1_000_000 - clock.monotonic_ms() in (0, 1)
+    with pytest.raises(ValueError, match="-1"):
+        clock.advance(-1)
 
 
 def test_sleeping_lets_time_pass() -> None:

@@ -1,0 +1,26 @@
+"""Brokers for tests: `Broker` and `AsyncBroker`, in a thread of the test process or in a process of their own.
+
+The names are loaded when they are used, so that the pytest plugin costs nothing in a run without a broker.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from odradek.testing.async_broker import AsyncBroker
+    from odradek.testing.broker import Broker
+
+__all__ = ["AsyncBroker", "Broker"]
+
+
+def __getattr__(name: str) -> object:
+    if name == "Broker":
+        from odradek.testing.broker import Broker
+
+        return Broker
+    if name == "AsyncBroker":
+        from odradek.testing.async_broker import AsyncBroker
+
+        return AsyncBroker
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,93 @@
+"""`Broker`: a real broker for a test, started and stopped by blocking calls.
+
+with Broker() as broker:
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from odradek.testing.node import lifecycle  # noqa: F401 - registers its questions
+from odradek.testing.node.making import make_node
+from odradek.testing.node.ports import BrokerStopped, Node, Started
+from odradek.testing.node.settings import broker_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+
+    from odradek.testing.node.settings import SettingValue
+
+
+class Broker:
+    """A broker on a free port of 127.0.0.1, with its data in memory.
+
+    By default it runs in a thread of this process; with `own_process` in a process of its own, which ends with this
+    one. It may be started again after a stop: it is a new broker then, with another port.
+    """
+
+    def __init__(
+        self, config: Mapping[str, SettingValue] | None = None, *, own_process: bool = False, **configs: SettingValue
+    ) -> None:
+        """`config` and keywords are configs of brokers: `{"log.retention.ms": 1000}` or `log_retention_ms=1000`."""
+        self._settings = broker_settings(config, configs)
+        self._own_process = own_process
+        self._node: Node | None = None
+        self._started: Started | None = None
+
+    def start(self) -> Self:
+        """Start; clients are served when it returns. Raises: StartupError with one line that says why it cannot."""
+        if self._node is not None:
+            raise RuntimeError("the broker has been started already")
+        node = make_node(self._settings, own_process=self._own_process)
+        self._node = node
+        try:
+            self._started = node.start().result()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """Stop and remove the data. Does nothing if the broker does not run."""
+        node, self._node, self._started = self._node, None, None
+        if node is not None:
+            node.stop().result()
+
+    def reset(self) -> None:
+        """Make the broker as new: topics, groups, transactions, configs and all else are gone, connections are closed.
+
+        The port stays the same.
+        """
+        self.ask("reset")
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """`host:port` of the first listener."""
+        return next(iter(self.addresses.values()))
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        """`host:port` by the name of the listener."""
+        return dict(self._running.addresses)
+
+    @property
+    def _running(self) -> Started:
+        if self._started is None:
+            raise BrokerStopped("The broker does not run")
+        return self._started
+
+    def ask(self, name: str, **arguments: object) -> object:
+        """Ask a question of the broker (`testing/node/questions.py`) and wait for the value."""
+        if self._node is None:
+            raise BrokerStopped("The broker does not run")
+        return self._node.submit(name, arguments).result()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()

@@ -1,0 +1,40 @@
+"""The listening sockets that stay open while a broker is replaced by a fresh one: its port does not change.
+
+Each broker gets a duplicate of the kept socket, which it closes when it stops. Clients that connect between two brokers
+wait in the kernel's queue.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.network.listening_socket import open_listening_socket
+
+if TYPE_CHECKING:
+    import socket
+
+    from odradek.broker.config.endpoint import EndPoint
+
+
+class KeptPorts:
+    """The sockets of one broker for tests, by listener."""
+
+    __slots__ = ("_sockets",)
+
+    def __init__(self) -> None:
+        self._sockets: dict[EndPoint, socket.socket] = {}
+
+    def open(self, end_point: EndPoint, *, receive_buffer_bytes: int, backlog: int) -> socket.socket:
+        """A listening socket for the end point, with the port of the one before it. Raises: StartupError."""
+        kept = self._sockets.get(end_point)
+        if kept is None:
+            kept = open_listening_socket(end_point, receive_buffer_bytes=receive_buffer_bytes, backlog=backlog)
+            self._sockets[end_point] = kept
+        duplicate = kept.dup()
+        duplicate.setblocking(False)
+        return duplicate
+
+    def close(self) -> None:
+        for kept in self._sockets.values():
+            kept.close()
+        self._sockets.clear()

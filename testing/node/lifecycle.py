@@ -1,0 +1,15 @@
+"""Questions about the broker as a whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.testing.node.questions import question
+
+if TYPE_CHECKING:
+    from odradek.testing.node.running_broker import RunningBroker
+
+
+@question
+async def reset(broker: RunningBroker) -> None:
+    await broker.reset()

@@ -1,0 +1,110 @@
+"""A broker for tests, as it is on its event loop: the server, its clock, and what the kit adds to it.
+
+`reset` stops the server and starts another one on the same listening sockets, with an empty metadata tree and empty log
+directories. So nothing of the earlier server can be left, whatever it was.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.machine.io_pool import ThreadIoPool
+from odradek.broker.machine.machine import Machine
+from odradek.broker.machine.worker_processes import WorkerProcesses
+from odradek.broker.server import KafkaServer
+from odradek.controller.tree.embedded_tree import EmbeddedTree
+from odradek.controller.tree.private_file import IN_MEMORY
+from odradek.testing.node.data_directory import DataDirectory
+from odradek.testing.node.kept_ports import KeptPorts
+from odradek.testing.node.unsynced_files import UnsyncedFiles
+from odradek.timer.clock import AdjustableClock
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Mapping
+
+    from odradek.broker.apis.services import Services
+    from odradek.controller.tree.metadata_tree import MetadataTree
+    from odradek.timer.clock import Clock
+
+
+class RunningBroker:
+    """All methods run on the event loop of the broker."""
+
+    def __init__(self, settings: Mapping[str, str], loop: asyncio.AbstractEventLoop) -> None:
+        self._settings = dict(settings)
+        self._loop = loop
+        self._ports = KeptPorts()
+        self._directory: DataDirectory | None = None
+        self._servers = 0
+        """How many servers there have been."""
+        self._server: KafkaServer | None = None
+        self.clock = AdjustableClock()
+
+    @property
+    def server(self) -> KafkaServer:
+        assert self._server is not None, "the broker has not started"
+        return self._server
+
+    @property
+    def services(self) -> Services:
+        return self.server.services
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        """`host:port` of each listener, by its name, in the order of the configuration."""
+        return {each.listener_name: f"{each.host or '127.0.0.1'}:{each.port}" for each in self.server.addresses}
+
+    async def start(self) -> None:
+        """Start the broker. Raises: StartupError, ConfigError or OSError; nothing is left then."""
+        try:
+            if "log.dirs" not in self._settings and "log.dir" not in self._settings:
+                self._directory = DataDirectory()
+            self._server = await self._start_server()
+        except BaseException:
+            self._close()
+            raise
+
+    async def stop(self) -> None:
+        """Stop the broker and remove its data."""
+        server, self._server = self._server, None
+        try:
+            if server is not None:
+                await server.stop()
+        finally:
+            self._close()
+
+    async def reset(self) -> None:
+        """Replace the broker by a fresh one on the same ports. The connections of clients are closed."""
+        await self.server.stop()
+        if self._directory is not None:
+            self._directory.clear()
+        self.clock = AdjustableClock()
+        self._server = await self._start_server()
+
+    async def _start_server(self) -> KafkaServer:
+        self._servers += 1
+        settings = dict(self._settings)
+        if self._directory is not None:
+            settings["log.dirs"] = os.path.join(self._directory.path, f"data-{self._servers}")
+        config = BrokerConfig(settings)
+        machine = Machine(io_pool=ThreadIoPool(self._loop), workers=WorkerProcesses(self._loop), fs=UnsyncedFiles())
+        server = KafkaServer(config, clock=self.clock, open_tree=_open_tree, listen=self._ports.open, machine=machine)
+        await server.start()
+        return server
+
+    def _close(self) -> None:
+        self._ports.close()
+        if self._directory is not None:
+            self._directory.remove()
+            self._directory = None
+
+
+async def _open_tree(config: BrokerConfig, clock: Clock, on_failure: Callable[[BaseException], None]) -> MetadataTree:
+    if config.uses_zookeeper:
+        from odradek.broker.metadata.metadata_tree_setup import open_metadata_tree
+
+        return await open_metadata_tree(config, clock, on_failure)
+    return await EmbeddedTree.open(IN_MEMORY, clock, on_failure)

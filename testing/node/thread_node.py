@@ -1,0 +1,83 @@
+"""A broker in a thread of the test process, with an event loop of its own.
+
+So code of a test that blocks does not hold the broker up. Nothing of the process changes: no signal handler, no logging
+configuration, no threshold of the garbage collector.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, cast
+
+from odradek.testing.node.node_service import NodeService
+from odradek.testing.node.ports import BrokerStopped, Started
+from odradek.testing.node.questions import find
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class ThreadNode:
+    """Implements `Node`."""
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        self._loop = new_event_loop()
+        self._service = NodeService(settings, self._loop)
+        self._started: Future[Started] = Future()
+        self._stopped: Future[None] = Future()
+        # A daemon: a test process that does not stop its broker must still be able to exit.
+        self._thread = threading.Thread(target=self._run, name="odradek-broker", daemon=True)
+
+    def start(self) -> Future[Started]:
+        self._thread.start()
+        return self._started
+
+    def submit(self, name: str, arguments: Mapping[str, object]) -> Future[object]:
+        function = find(name)
+        answer = self._service.answer(function, arguments)
+        try:
+            return asyncio.run_coroutine_threadsafe(answer, self._loop)
+        except RuntimeError:  # the loop is closed
+            answer.close()
+            refused: Future[object] = Future()
+            refused.set_exception(BrokerStopped("The broker does not run"))
+            return refused
+
+    def stop(self) -> Future[None]:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the start has failed
+            self._loop.call_soon_threadsafe(self._service.stop_soon)
+        return self._stopped
+
+    # In the thread
+
+    def _run(self) -> None:
+        try:
+            with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+                runner.run(self._serve())
+        except BaseException as error:  # noqa: BLE001 - a start or a stop that failed: its future has the error
+            self._fail(error)
+        else:
+            self._stopped.set_result(None)
+
+    async def _serve(self) -> None:
+        self._started.set_result(await self._service.start())
+        await self._service.serve()
+
+    def _fail(self, error: BaseException) -> None:
+        if not self._started.done():
+            self._stopped.set_result(None)
+            self._started.set_exception(error)
+        else:
+            self._stopped.set_exception(error)
+
+
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """uvloop's where it is installed, as in `odradek serve`."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return cast("asyncio.AbstractEventLoop", uvloop.new_event_loop())

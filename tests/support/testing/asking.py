@@ -1,0 +1,50 @@
+"""Questions that tests of the test kit ask."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from odradek.controller.tree.metadata_tree import Create, NoNode
+from odradek.testing.node.questions import question
+
+if TYPE_CHECKING:
+    from odradek.testing.node.running_broker import RunningBroker
+
+NODE = "/made-by-a-test"
+
+
+@question
+async def make_node_of_test(broker: RunningBroker) -> None:
+    """Leave a trace in the metadata tree."""
+    await broker.services.controller.client.tree.run(Create(NODE, b""))
+
+
+@question
+async def has_node_of_test(broker: RunningBroker) -> bool:
+    return "made-by-a-test" in await broker.services.controller.client.children("/")
+
+
+@question
+async def fail_in_broker(broker: RunningBroker, text: str) -> None:
+    raise NoNode("/nowhere", text)
+
+
+@question
+async def process_id(broker: RunningBroker) -> int:
+    return os.getpid()
+
+
+@question
+async def log_directory(broker: RunningBroker) -> str:
+    return broker.server.config.log_dirs[0]
+
+
+@question
+async def never_answered(broker: RunningBroker) -> None:
+    await broker.server.failed
+
+
+@question
+async def give_what_cannot_be_pickled(broker: RunningBroker) -> object:
+    return broker

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import os
+import pickle
+
+import pytest
+
+from odradek.broker.machine.startup_error import StartupError
+from odradek.controller.tree.metadata_tree import NoNode
+from odradek.testing.node.ports import BrokerStopped
+from odradek.testing.node.process_node import ProcessNode
+from odradek.testing.node.settings import broker_settings
+from tests.support.testing import asking  # noqa: F401 - registers the questions
+
+
+def test_it_answers_from_another_process_and_errors_travel() -> None:
+    node = ProcessNode(broker_settings({}, {}))
+    assert "PLAINTEXT" in node.start().result(30).addresses
+    waiting = node.submit("never_answered", {})
+    process_id = node.submit("process_id", {}).result(10)
+    assert process_id != os.getpid()
+    with pytest.raises(NoNode, match="not there"):
+        node.submit("fail_in_broker", {"text": "not there"}).result(10)
+    with pytest.raises(pickle.PicklingError, match="RunningBroker"):
+        node.submit("give_what_cannot_be_pickled", {}).result(10)
+    with pytest.raises(KeyError):
+        node.submit("unknown", {})
+    directory = node.submit("log_directory", {}).result(10)
+    node.stop().result(10)
+    assert isinstance(directory, str)
+    assert not os.path.exists(os.path.dirname(directory))
+    for future in (waiting, node.submit("process_id", {})):
+        with pytest.raises(BrokerStopped):
+            future.result(10)
+
+
+def test_a_refused_start_raises_the_line_for_operators() -> None:
+    node = ProcessNode(broker_settings({}, {"num_partitions": 0}))
+    with pytest.raises(StartupError, match=r"num\.partitions"):
+        node.start().result(30)
+    node.stop().result(10)

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import asyncio
+import os
+
+import pytest
+
+from odradek.broker.machine.startup_error import StartupError
+from odradek.testing.node.running_broker import RunningBroker
+from odradek.testing.node.settings import broker_settings
+
+
+def test_a_reset_is_another_server_on_the_same_address_with_another_directory() -> None:
+    async def test() -> None:
+        broker = RunningBroker(broker_settings({}, {}), asyncio.get_running_loop())
+        await broker.start()
+        server, addresses = broker.server, broker.addresses
+        broker.clock.advance(1000)
+        clock = broker.clock
+        await broker.reset()
+        assert broker.server is not server
+        assert broker.server.config.log_dirs != server.config.log_dirs
+        assert not os.path.exists(server.config.log_dirs[0])
+        assert broker.addresses == addresses
+        assert broker.clock is not clock
+        await broker.stop()
+        assert not os.path.exists(os.path.dirname(server.config.log_dirs[0]))
+
+    asyncio.run(test())
+
+
+def test_a_failed_start_leaves_no_directory() -> None:
+    async def test() -> None:
+        broker = RunningBroker(
+            broker_settings({}, {"listeners": "PLAINTEXT://256.1.1.1:0"}), asyncio.get_running_loop()
+        )
+        with pytest.raises(StartupError):
+            await broker.start()
+        assert broker._directory is None
+
+    asyncio.run(test())
