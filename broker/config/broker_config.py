@@ -32,7 +32,7 @@ from odradek.broker.config.keys.general import ACL_AUTHORIZER, ACL_AUTHORIZER_KE
 from odradek.broker.config.keys.not_served.effects import WITHOUT_EFFECT, acts_on_a_listener
 from odradek.broker.config.keys.quotas import BROKER_QUOTAS
 from odradek.broker.config.listeners import Listeners
-from odradek.controller.model.config_source import ConfigSource
+from odradek.controller.model.config_codes import ConfigSource
 from odradek.protocol.metadata_version import MetadataVersion
 from odradek.storage.config.config_def import (
     ConfigError,

@@ -13,13 +13,12 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import TYPE_CHECKING, Final, Protocol
 
 from odradek.controller.admin.policies import AlterConfigMetadata, ConfigResource, Policies
 from odradek.controller.loop_turns import in_turns
 from odradek.controller.model import topic_names
-from odradek.controller.model.config_source import ConfigSource
+from odradek.controller.model.config_codes import AlterOperation, ConfigSource, ResourceType
 from odradek.controller.znodes import znodes
 from odradek.controller.znodes.config_nodes import change_entity_config
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -41,23 +40,6 @@ logger = logging.getLogger(__name__)
 
 LOGGED_KEYS: Final = 100
 """Number of keys of a refused request that are logged. A request of 1 MB can have 200,000: seconds of logging."""
-
-
-class ResourceType(IntEnum):
-    """The types of config resources, with the numbers of the requests."""
-
-    UNKNOWN = 0
-    TOPIC = 2
-    BROKER = 4
-    BROKER_LOGGER = 8
-    CLIENT_METRICS = 16
-
-
-class AlterOperation(IntEnum):
-    SET = 0
-    DELETE = 1
-    APPEND = 2
-    SUBTRACT = 3
 
 
 @dataclass(frozen=True, slots=True)

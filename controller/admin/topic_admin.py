@@ -16,13 +16,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from odradek.controller.admin.partition_allowance import PartitionAllowance
 from odradek.controller.admin.policies import CreateTopicMetadata, Policies
 from odradek.controller.loop_turns import in_turns
 from odradek.controller.model import topic_names
-from odradek.controller.model.assignment import RandomBelow, assign_replicas
+from odradek.controller.model.assignment import BROKER_DEFAULT, RandomBelow, assign_replicas
 from odradek.controller.model.reassignment import ReplicaAssignment
 from odradek.controller.tree.metadata_tree import BadVersion, Create, NodeExists, SetData, TreeError
 from odradek.controller.znodes import topic_nodes, znodes
@@ -39,9 +39,6 @@ if TYPE_CHECKING:
     from odradek.protocol.messages.create_topics import CreatableTopic
 
 logger = logging.getLogger(__name__)
-
-BROKER_DEFAULT: Final = -1
-"""In a CreateTopics request: the broker's default, or the number in the assignments."""
 
 RecordMutations = Callable[[int], None]
 """Counts partition mutations; may raise KafkaError(THROTTLING_QUOTA_EXCEEDED)."""

@@ -20,10 +20,13 @@ Kafka: AdminUtils.assignReplicasToBrokers.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from odradek.controller.model.broker_info import Broker
 from odradek.protocol.errors import ErrorCode, KafkaError
+
+BROKER_DEFAULT: Final = -1
+"""As the number of partitions or replicas in CreateTopics: the broker's default, or the number in the assignments."""
 
 RandomBelow: TypeAlias = Callable[[int], int]
 """A random number of at least 0 and less than the argument."""

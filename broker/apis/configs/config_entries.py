@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from odradek.broker.config.broker_config import type_of
 from odradek.broker.config.config_keys import BROKER_CONFIG_KEYS, UpdateMode
 from odradek.broker.config.keys.odradek import ODRADEK_KEYS
-from odradek.controller.model.config_source import ConfigSource
+from odradek.controller.model.config_codes import ConfigSource
 from odradek.protocol.messages.describe_configs import DescribeConfigsResourceResult, DescribeConfigsSynonym
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.authorization import require
-from odradek.controller.admin.config_admin import ResourceType
 from odradek.controller.model import acls
+from odradek.controller.model.config_codes import ResourceType
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services

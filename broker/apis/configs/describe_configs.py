@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from odradek.broker.apis.authorization import REFUSAL, authorize
 from odradek.broker.apis.configs.config_entries import broker_configs, cluster_default_configs
 from odradek.broker.apis.configs.runtime_loggers import logger_configs
-from odradek.controller.admin.config_admin import ResourceType, describe_topic_configs
+from odradek.controller.admin.config_admin import describe_topic_configs
 from odradek.controller.model import acls
+from odradek.controller.model.config_codes import ResourceType
 from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode, KafkaError
 from odradek.protocol.messages.describe_configs import (
     DescribeConfigsRequest,

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.apis.configs.config_rights import require_right
 from odradek.broker.apis.configs.runtime_loggers import alter_loggers
-from odradek.controller.admin.config_admin import ConfigChange, ResourceChanges, ResourceType
+from odradek.controller.admin.config_admin import ConfigChange, ResourceChanges
 from odradek.controller.loop_turns import in_turns
+from odradek.controller.model.config_codes import ResourceType
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.messages.incremental_alter_configs import (
     AlterConfigsResourceResponse,

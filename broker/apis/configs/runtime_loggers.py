@@ -11,7 +11,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from odradek.broker.machine.logger_levels import CLIENTS_MAX, LEVELS, ROOT_LOGGER
-from odradek.controller.admin.config_admin import AlterOperation
+from odradek.controller.model.config_codes import AlterOperation
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_configs import DescribeConfigsResourceResult
 

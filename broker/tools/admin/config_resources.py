@@ -20,8 +20,7 @@ from odradek.broker.tools.admin.config_entities import (
     Entities,
 )
 from odradek.broker.tools.command.failures import CommandFailed, check
-from odradek.controller.admin.config_admin import AlterOperation, ResourceType
-from odradek.controller.model.config_source import ConfigSource
+from odradek.controller.model.config_codes import AlterOperation, ConfigSource, ResourceType
 from odradek.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,

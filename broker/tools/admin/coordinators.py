@@ -57,9 +57,9 @@ async def ask_coordinators(
     answers: dict[str, AnsweredT] = {}
     pending = list(dict.fromkeys(keys))
     reason = ""
+    if not pending:
+        return answers
     async for _ in client.attempts():
-        if not pending:
-            break
         brokers, reason = await find_coordinators(client, key_type, pending)
         by_broker: dict[int, list[str]] = {}
         for key, broker_id in brokers.items():
@@ -75,9 +75,9 @@ async def ask_coordinators(
                 else:
                     answers[key] = answer
         pending = [key for key in pending if key not in answers]
-    if pending:
-        raise CommandFailed(f"the coordinator of {_NAMES[key_type]} '{pending[0]}' does not answer: {reason}")
-    return answers
+        if not pending:
+            return answers
+    raise CommandFailed(f"the coordinator of {_NAMES[key_type]} '{pending[0]}' does not answer: {reason}")
 
 
 async def _ask_broker(ask: Ask[AnsweredT], broker_id: int, keys: Sequence[str]) -> Mapping[str, AnsweredT] | str:

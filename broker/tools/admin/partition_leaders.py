@@ -49,9 +49,9 @@ class PartitionLeaders:
         wanted = list(dict.fromkeys(partitions))
         answers: dict[TopicPartition, AnsweredT] = {}
         pending = wanted
+        if not pending:
+            return answers
         async for _ in self._client.attempts():
-            if not pending:
-                break
             errors = await self._find_leaders(pending)
             answers |= {tp: failed(error) for tp, error in errors.items()}
             by_leader: dict[int, list[TopicPartition]] = {}
@@ -62,6 +62,8 @@ class PartitionLeaders:
             for found in await gather(asked):
                 answers.update(found)
             pending = [tp for tp in pending if answers[tp].error_code in _TRIED_AGAIN]
+            if not pending:
+                break
             for tp in pending:
                 self._leaders.pop(tp, None)
         return {tp: answers[tp] for tp in wanted}

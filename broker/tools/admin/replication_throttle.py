@@ -15,7 +15,7 @@ from odradek.broker.config.keys.quotas import (
     LEADER_BYTES_PER_SECOND,
 )
 from odradek.broker.tools.command.failures import check
-from odradek.controller.admin.config_admin import AlterOperation, ResourceType
+from odradek.controller.model.config_codes import AlterOperation, ResourceType
 from odradek.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.broker.tools.admin.cluster import describe_partition, ids_text
 from odradek.broker.tools.hash_order import order_of_names
-from odradek.controller.model.config_source import ConfigSource
+from odradek.controller.model.config_codes import ConfigSource
 from odradek.protocol.codec.primitives import ZERO_UUID, uuid_to_text
 from odradek.protocol.topic_partition import TopicPartition
 

@@ -15,8 +15,8 @@ from odradek.broker.tools.admin.admin_client import run
 from odradek.broker.tools.admin.topic_descriptions import OVERRIDES, PARTITION_REPORTS, describe, facts, partition_rows
 from odradek.broker.tools.command.arguments import add_actions, add_client_options, command_parser
 from odradek.broker.tools.command.failures import CommandFailed, check
-from odradek.controller.admin.config_admin import ResourceType
-from odradek.controller.admin.topic_admin import BROKER_DEFAULT
+from odradek.controller.model.assignment import BROKER_DEFAULT
+from odradek.controller.model.config_codes import ResourceType
 from odradek.controller.model.topic_names import has_collision_chars
 from odradek.protocol.codec.primitives import ZERO_UUID, uuid_from_text, uuid_to_text
 from odradek.protocol.errors import ErrorCode

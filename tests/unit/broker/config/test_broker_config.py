@@ -7,7 +7,7 @@ from odradek.broker.config.config_keys import BROKER_CONFIG_KEYS, UpdateMode, co
 from odradek.broker.config.config_values import BrokerConfigValues
 from odradek.broker.config.endpoint import EndPoint
 from odradek.controller.model.broker_info import SecurityProtocol
-from odradek.controller.model.config_source import ConfigSource
+from odradek.controller.model.config_codes import ConfigSource
 from odradek.storage.config.config_def import ConfigError, ConfigType, Password
 from odradek.storage.config.log_config import TOPIC_CONFIG_SYNONYMS
 

@@ -10,11 +10,9 @@ import pytest
 
 from odradek.controller.admin.config_admin import (
     LOGGED_KEYS,
-    AlterOperation,
     ConfigAdmin,
     ConfigChange,
     ResourceChanges,
-    ResourceType,
     apply_changes,
     describe_topic_configs,
 )
@@ -26,6 +24,7 @@ from odradek.controller.admin.policies import (
     PolicyViolation,
 )
 from odradek.controller.loop_turns import ITEMS_A_TURN
+from odradek.controller.model.config_codes import AlterOperation, ResourceType
 from odradek.controller.znodes import znodes
 from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode, KafkaError
 from odradek.storage.config.config_def import ConfigDef, ConfigError, ConfigKey, ConfigType, Importance

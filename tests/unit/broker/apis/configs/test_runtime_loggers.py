@@ -9,7 +9,8 @@ import pytest
 
 from odradek.broker.apis.configs.runtime_loggers import alter_loggers, logger_configs
 from odradek.broker.machine.logger_levels import CLIENT_PREFIX, CLIENTS_MAX, ROOT_LOGGER, LoggerLevels
-from odradek.controller.admin.config_admin import AlterOperation, ConfigChange, ResourceChanges, ResourceType
+from odradek.controller.admin.config_admin import ConfigChange, ResourceChanges
+from odradek.controller.model.config_codes import AlterOperation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 NAME = "odradek.test.runtime.loggers"

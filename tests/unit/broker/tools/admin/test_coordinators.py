@@ -57,6 +57,15 @@ def test_each_coordinator_is_asked_about_its_keys(coordinators: Coordinators) ->
     assert coordinators.asked == [(1, ("a",)), (3, ("b",))]
 
 
+async def no_wait(client: AdminClient) -> None:
+    raise AssertionError("a wait of retry.backoff.ms")
+
+
+def test_no_time_is_lost_after_the_last_answer(coordinators: Coordinators, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(AdminClient, "back_off", no_wait)
+    assert len(outcome(coordinators.both)) == 1
+
+
 def test_an_error_that_stays_is_the_answer(coordinators: Coordinators) -> None:
     coordinators.errors = [ErrorCode.GROUP_ID_NOT_FOUND]
     assert outcome(coordinators.both) == [{"a": Answer(ErrorCode.GROUP_ID_NOT_FOUND, 1), "b": Answer(0, 3)}]

@@ -3,6 +3,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import pytest
+
 from odradek.broker.tools.admin.admin_client import AdminClient
 from odradek.broker.tools.admin.partition_leaders import PartitionLeaders, by_topic
 from odradek.protocol.errors import ErrorCode
@@ -34,6 +36,10 @@ class Asked:
         return await PartitionLeaders(client).ask([T1, T0, GONE], self.ask, Answer)
 
 
+async def no_wait(client: AdminClient) -> None:
+    raise AssertionError("a wait of retry.backoff.ms")
+
+
 def test_leaders_are_asked_and_the_order_is_kept(cluster: AdminCluster) -> None:
     cluster.has(topic("t", [1, 2], [3, 1]))
     (found,) = outcome(Asked().all)
@@ -42,6 +48,12 @@ def test_leaders_are_asked_and_the_order_is_kept(cluster: AdminCluster) -> None:
         (T0, Answer(0, 1)),
         (GONE, Answer(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)),
     ]
+
+
+def test_no_time_is_lost_after_the_last_answer(cluster: AdminCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster.has(topic("t", [1, 2], [3, 1]))
+    monkeypatch.setattr(AdminClient, "back_off", no_wait)
+    assert len(outcome(Asked().all)) == 1
 
 
 def test_leaders_that_move_or_fall_silent_are_looked_for_again(cluster: AdminCluster) -> None:
