@@ -25,6 +25,8 @@ FORBIDDEN_NAMES = {"utils", "util", "helpers", "common", "misc"}
 # The places where a bug is caught so that the rest goes on, and nothing else catches everything for good.
 CATCHES_EVERYTHING = {
     "broker/network/request_observer.py": "an error of an observer: it is logged once, and the client gets its answer",
+    "broker/security/principal_builder.py": "an error of an operator's class: the client is refused",
+    "broker/security/sasl/callback_handlers.py": "an error of an operator's class: the client is refused",
     "broker/quotas/client_quota_callback.py": "an error of an operator's class: the request has no quota",
     "broker/quotas/quota_managers.py": "an error of an operator's class: it is logged, and the limits stay",
     "broker/config/python_class.py": "an error of an operator's class: the start is refused with it",

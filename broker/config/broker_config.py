@@ -178,6 +178,27 @@ class BrokerConfig(BrokerConfigValues):
                 return BROKER_CONFIG_KEYS[name].parse(self._settings[key])
         return self._values[name]
 
+    def listener_class(self, listener_name: str, name: str, mechanism: str = "") -> str | None:
+        """The class of a listener, or of one of its SASL mechanisms, by its path; None: not set.
+
+        A key of a mechanism counts with both prefixes only, as in Apache Kafka. Only static settings count: loading a
+        Python class runs code. Raises: ConfigError, if a dynamic config has another value.
+        """
+        prefixed = f"{LISTENER_PREFIX}{listener_name.lower()}.{f'{mechanism.lower()}.' if mechanism else ''}{name}"
+        for key in (prefixed,) if mechanism else (prefixed, name):
+            text = self._settings.get(key)
+            if text != self._static.get(key):
+                raise ConfigError(f"{key}={text} is a dynamic config; a class must be set in the configuration file")
+            if text is not None:
+                return cast("str | None", BROKER_CONFIG_KEYS[name].parse(text))
+        return None if mechanism else cast("str | None", self._values[name])
+
+    def configs_of_listener(self, listener_name: str) -> dict[str, str]:
+        """The texts of `settings`, those with the prefix of the listener also without it, in place of the broker's."""
+        prefix = f"{LISTENER_PREFIX}{listener_name.lower()}."
+        own = {key.removeprefix(prefix): text for key, text in self._settings.items() if key.startswith(prefix)}
+        return {**self._settings, **own}
+
     def text(self, name: str) -> str | None:
         """The value as text, defaults included; None for null and for a secret."""
         if self.is_sensitive(name):

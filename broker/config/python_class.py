@@ -11,7 +11,7 @@ Kafka: AbstractConfig.getConfiguredInstance.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
@@ -29,6 +29,7 @@ class Configurable(Protocol):
 
 
 ConfigurableT = TypeVar("ConfigurableT", bound=Configurable)
+InstanceT = TypeVar("InstanceT")
 
 
 def new_instance(
@@ -39,6 +40,21 @@ def new_instance(
     `protocol` is a Protocol class; the loaded class must have all its public methods. `configs` are the texts of the
     broker's settings by key. Raises: StartupError.
     """
+    return configured_instance(key, path, protocol, lambda instance: instance.configure(dict(configs)))
+
+
+def configured_instance(
+    key: str,
+    path: str,
+    protocol: Callable[..., InstanceT],
+    configure: Callable[[InstanceT], None],
+    *,
+    sync_or_async: Collection[str] = (),
+) -> InstanceT:
+    """As `new_instance`, with another call of the object's `configure`.
+
+    `sync_or_async`: methods that may be async or not. Raises: StartupError.
+    """
     loaded = _load(key, path)
     missing = sorted(name for name in _methods(protocol) if not callable(getattr(loaded, name, None)))
     if missing:
@@ -47,15 +63,15 @@ def new_instance(
             path,
             f"the class has no method {', '.join(missing)}; {protocol.__module__}.{protocol.__name__} has all",
         )
-    for name in sorted(_methods(protocol)):
+    for name in sorted(_methods(protocol).difference(sync_or_async)):
         is_async = iscoroutinefunction(getattr(loaded, name))
         if is_async and not iscoroutinefunction(getattr(protocol, name)):
             raise _error(key, path, f"the method {name} is async; the broker calls it without await")
         if iscoroutinefunction(getattr(protocol, name)) and not is_async:
             raise _error(key, path, f"the method {name} is not async; the broker awaits it")
     try:
-        instance = cast("ConfigurableT", loaded())
-        instance.configure(dict(configs))
+        instance = cast("InstanceT", loaded())
+        configure(instance)
     except Exception as error:
         raise _error(key, path, f"the object cannot be made: {_shown(error)}") from error
     return instance
@@ -91,8 +107,17 @@ def _import(key: str, path: str, module_name: str) -> ModuleType:
         raise _error(key, path, f"the module {module_name} cannot be imported: {_shown(error)}") from error
 
 
-def _methods(protocol: Callable[..., object]) -> list[str]:
-    return [name for name, member in vars(protocol).items() if not name.startswith("_") and callable(member)]
+def place_of(error: Exception) -> str:
+    """The type of an exception and the line that raised it, without its text, which may have a secret."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = "" if trace is None else f" in {trace.tb_frame.f_code.co_filename}, line {trace.tb_lineno}"
+    return f"{type(error).__name__}{place}"
+
+
+def _methods(protocol: Callable[..., object]) -> set[str]:
+    return {name for name, member in vars(protocol).items() if not name.startswith("_") and callable(member)}
 
 
 def _shown(error: Exception) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from odradek.broker.config.config_keys import BROKER_CONFIG_KEYS, LISTENER_PREFIX, UpdateMode, is_provider_key
 from odradek.broker.config.keys.quotas import BROKER_QUOTAS
+from odradek.broker.config.keys.sasl import DEFAULT_PRINCIPAL_BUILDER, UNSECURED_VALIDATOR, VALIDATORS
 from odradek.storage.config.config_def import ConfigDef, ConfigError, ConfigKey, ConfigType
 from odradek.storage.config.log_config import TOPIC_CONFIG_SYNONYMS, LogConfig
 
@@ -72,6 +73,11 @@ _THREAD_POOLS: Final = (
     "background.threads",
 )
 _LOG_KEYS: Final = tuple(synonyms[0].name for synonyms in TOPIC_CONFIG_SYNONYMS.values())
+_CLASSES: Final = {
+    "principal.builder.class": (DEFAULT_PRINCIPAL_BUILDER,),
+    "sasl.server.callback.handler.class": (*VALIDATORS, UNSECURED_VALIDATOR),
+}
+"""Keys of listeners with the values that a request may set: classes of Apache Kafka that are known by their names."""
 _JMX_REPORTER: Final = "org.apache.kafka.common.metrics.JmxReporter"
 
 
@@ -126,11 +132,20 @@ def check_change(configs: Mapping[str, str], *, per_broker: bool) -> None:
         key = dynamic_key(name)
         if key is not None:
             key.parse(text)
+    _check_classes(configs)
     if not per_broker:
         _refuse(
             names_of_one_broker(configs),
             "Cannot update these configs at default cluster level, broker id must be specified",
         )
+
+
+def _check_classes(configs: Mapping[str, str]) -> None:
+    """Refuse Python classes: loading one runs code, which a request must not cause. Raises: ConfigError."""
+    for name, text in configs.items():
+        for key, kafka_classes in _CLASSES.items():
+            if (name == key or name.endswith(f".{key}")) and text not in kafka_classes:
+                raise ConfigError.of_value(key, text, f"Class {text} could not be found.")
 
 
 def _refuse(names: list[str], message: str) -> None:

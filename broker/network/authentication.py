@@ -13,6 +13,7 @@ Processor.processCompletedReceives.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.network.request import RequestContext
-from odradek.broker.security.sasl.mechanisms import enabled_mechanisms
+from odradek.broker.security.sasl.mechanisms import HANDLER_CALLS_MAX, enabled_mechanisms
 from odradek.broker.security.sasl.server_authenticator import (
     AuthenticationFailed,
     InvalidPacket,
@@ -87,7 +88,7 @@ class Authentications:
         self.clock: Clock = parts.clock
         self.timer = timer
         self.in_background = in_background
-        self._parts = parts
+        self._parts = parts._replace(handler_slots=asyncio.Semaphore(HANDLER_CALLS_MAX))
         self._answer_versions = answer_versions
         self._answer_unsupported_versions = answer_unsupported_versions
         self._listeners: dict[str, _SaslListener] = {}
@@ -104,24 +105,39 @@ class Authentications:
                     )
                 except ConfigError as error:
                     raise StartupError(f"Listener {name}: {error}") from error
+        for gone in self._listeners.keys() - listeners.keys():
+            _close(self._listeners[gone])
         self._listeners = listeners
+
+    def close(self) -> None:
+        """No connection is left."""
+        for listener in self._listeners.values():
+            _close(listener)
+        self._listeners = {}
 
     def counts(self) -> dict[str, AuthenticationCounts]:
         """By the name of the listener."""
         return {name: listener.counts for name, listener in self._listeners.items()}
 
-    def begin(self, connection: Connection) -> None:
-        """An accepted connection must authenticate."""
+    def begin(self, connection: Connection, principal_of: Callable[[str, str], str]) -> None:
+        """An accepted connection must authenticate. `principal_of`: as of `SaslServerAuthenticator`."""
         listener = self._listeners[connection.listener_name]
         authenticator = SaslServerAuthenticator(
             listener.mechanisms,
             self.clock,
             partial(_with_connection, self._answer_versions, connection),
             self._answer_unsupported_versions,
+            principal_of,
         )
         connection.is_authenticated = False
         connection.allow_frames(self.config.sasl_server_max_receive_size, takes_memory=False)
         connection.authentication = Authentication(self, connection, authenticator, listener.counts)
+
+
+def _close(listener: _SaslListener) -> None:
+    for mechanism in listener.mechanisms.values():
+        for close in mechanism.when_closed:
+            close()
 
 
 def _with_connection(

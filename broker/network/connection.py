@@ -10,17 +10,15 @@ Back-pressure, in both directions. A held connection buffers at most one whole f
 then reading is paused. Unanswered requests are limited in number and bytes (`MAX_PIPELINED_*`). While the peer does not
 read its responses, no request is dispatched, which limits the queued responses too (`response_sender.py`). While the
 memory pool is empty, a connection is not read whose next request needs memory (`memory_pool.py`).
-
-Throttling. A muted connection (`throttles.py`) that has ended applies what it got when the time is over.
-
-Fairness. After `MAX_TURN_MS` a connection lets the others run.
+Fairness. After `MAX_TURN_MS` a connection lets the others run. Throttling: a muted connection (`throttles.py`) that has
+ended applies what it got when the time is over.
 
 End. Everything received before the end of the stream is applied and answered, in order, however long that takes; then
 the connection is closed. The last records of a producer with acks=0 that closes its socket are written only so, and a
 client may have shut down only its writing side. After a reset no response can be sent: requests are applied up to the
 first one that has a response, as in Apache Kafka, where the write of that response fails. The limits on buffered bytes
-and `connections.max.idle.ms` apply to such a connection too.
-TLS begins before the connection. With SASL each frame goes to `authentication` first; until then frames are small.
+and `connections.max.idle.ms` apply to such a connection too. TLS begins before the connection. With SASL each frame
+goes to `authentication` first; until then frames are small.
 
 Kafka: KafkaChannel, Selector, Processor.
 """
@@ -169,7 +167,7 @@ class Connection(asyncio.Protocol):
         self._sender = ResponseSender(transport, self, open_direct, owner.io_pool, owner.call_soon, owner.sent_bytes)
         self.last_active_ms = self._owner.clock.monotonic_ms()
         self._idle_task = self._owner.watch_idle(self)
-        owner.identify(self, transport)
+        owner.identify(self)
 
     def data_received(self, data: bytes) -> None:
         self._frames.feed(data)
@@ -283,11 +281,10 @@ class Connection(asyncio.Protocol):
             self.flush_answers()
         if self._is_processing:
             return
-        if in_flight:
-            # The event that completed this request often completes the next ones too: one write for all of them.
-            self._flush_soon()
-        else:
+        if not in_flight:
             self._process()
+        else:  # the event that completed this request often completes the next ones too: one write for all of them
+            self._flush_soon()
 
     def flush_answers(self) -> None:
         sender = self._sender
@@ -316,6 +313,9 @@ class Connection(asyncio.Protocol):
         """Replace the limit of frames. `takes_memory`: they take memory of the pool."""
         self._frames.max_size = max_frame_bytes
         self._frames.takes_memory = takes_memory
+
+    def transport_info(self, name: str) -> object:
+        return None if self._transport is None else self._transport.get_extra_info(name)
 
     def close_if_idle(self, max_idle_ms: int) -> int:
         """Close if nothing was received or sent for `max_idle_ms`. Returns the ms until the next check, 0 if closed."""

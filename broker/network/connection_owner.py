@@ -47,8 +47,8 @@ class ConnectionOwner(Protocol[ConnectionT]):
     def open_direct(self, transport: asyncio.Transport) -> DirectSocket:
         """A second descriptor of the transport's socket."""
 
-    def identify(self, connection: ConnectionT, transport: asyncio.Transport) -> None:
-        """Set the principal of a TLS client by its certificate, if it has shown one, or abort the connection."""
+    def identify(self, connection: ConnectionT) -> None:
+        """Set the principal of a client that does not use SASL, or abort the connection."""
 
     def watch_idle(self, connection: ConnectionT) -> TimerTask | None:
         """Schedule calls of `close_if_idle`."""

@@ -17,6 +17,7 @@ import heapq
 import logging
 import socket
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from odradek.broker.config.endpoint import EndPoint
@@ -29,9 +30,10 @@ from odradek.broker.network.direct_socket import DirectSocket, DuplicatedSocket
 from odradek.broker.network.frame_buffers import FrameBuffers
 from odradek.broker.network.listening_socket import USE_OS_DEFAULT, OpenListening, bound_port, open_listening_socket
 from odradek.broker.network.memory_pool import MemoryPool
+from odradek.broker.network.principals import Principals
 from odradek.broker.network.rate_limited_log import RateLimitedLog
 from odradek.broker.network.throttled_sockets import ThrottledSockets
-from odradek.controller.model.broker_info import SASL_PROTOCOLS, SecurityProtocol
+from odradek.controller.model.broker_info import SASL_PROTOCOLS
 from odradek.storage.config.config_def import ConfigError
 from odradek.storage.disk.descriptors import DescriptorLimits
 from odradek.timer.task import TimerTask
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from odradek.broker.network.tls_handshakes import TlsHandshakes
     from odradek.broker.security.tls.ssl_factory import SslFactory
     from odradek.broker.security.tls.tls_contexts import TlsContexts
+    from odradek.controller.model.broker_info import SecurityProtocol
     from odradek.storage.disk.ports import IoPool
     from odradek.timer.clock import Clock
     from odradek.timer.system_timer import SystemTimer
@@ -113,6 +116,7 @@ class SocketServer:
         self._is_stopped = False
         self._tls = tls
         self._listen = listen
+        self._principals = Principals(config, lambda: self._contexts)
         self._handshakes: TlsHandshakes | None = None
         """Made for the first listener with TLS."""
         self._connecting: dict[asyncio.Task[None], Connection] = {}
@@ -124,6 +128,7 @@ class SocketServer:
         """Bind and listen on every listener, or on none. Raises: StartupError."""
         await self._quotas.start()
         self._load_authentications()
+        self._principals.load_listeners()
         try:
             for end_point in self._config.listeners.bound:
                 if end_point.security_protocol.has_tls:
@@ -177,6 +182,7 @@ class SocketServer:
         if self._is_stopped:
             return
         self._load_authentications()
+        self._principals.load_listeners()
         for name, end_point in wanted.items():
             if name in self._acceptors:
                 continue
@@ -207,6 +213,9 @@ class SocketServer:
         """Stop accepting and drop all connections."""
         self.stop_accepting()
         await self._drop(lambda connection: True)
+        self._principals.close()
+        if self._authentications is not None:
+            self._authentications.close()
 
     def _open_listening(self, end_point: EndPoint) -> socket.socket:
         return (self._listen or open_listening_socket)(
@@ -319,7 +328,7 @@ class SocketServer:
         connection = Connection(self, listener_name, self._config.socket_request_max_bytes, protocol)
         if protocol in SASL_PROTOCOLS:
             assert self._authentications is not None, "made before the listener was opened"
-            self._authentications.begin(connection)
+            self._authentications.begin(connection, partial(self._principals.principal_of_user, connection))
         connection.client_host = host
         self.connections[connection] = host
         task = asyncio.get_running_loop().create_task(self._connect(accepted, connection))
@@ -347,18 +356,8 @@ class SocketServer:
         self._timer.add(task)
         return task
 
-    def identify(self, connection: Connection, transport: asyncio.Transport) -> None:
-        if connection.security_protocol is not SecurityProtocol.SSL:
-            return
-        certificate = transport.get_extra_info("ssl_object").getpeercert(True)
-        if certificate is None:
-            return
-        from odradek.broker.security.tls.tls_contexts import PrincipalRefused
-
-        try:
-            connection.principal = self._contexts.principal(connection.listener_name, certificate)
-        except PrincipalRefused as refusal:
-            connection.abort(CloseReason.NOT_AUTHENTICATED, str(refusal))
+    def identify(self, connection: Connection) -> None:
+        self._principals.identify(connection)
 
     def connection_closed(self, connection: Connection, reason: CloseReason, detail: str) -> None:
         self.closed_by_reason[reason] += 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from odradek.broker.config.keys.key import BrokerConfigKey, UpdateMode
+from odradek.broker.config.keys.validators import PythonClassPath
 from odradek.storage.config.config_def import ConfigType, Importance, ValidString
 
 _OAUTHBEARER: Final = "org.apache.kafka.common.security.oauthbearer"
@@ -20,6 +21,8 @@ LOGIN: Final = f"{_OAUTHBEARER}.OAuthBearerLoginCallbackHandler"
 UNSECURED_LOGIN: Final = f"{_OAUTHBEARER}.internals.unsecured.OAuthBearerUnsecuredLoginCallbackHandler"
 LOGINS: Final = (LOGIN, f"{_OAUTHBEARER}.secured.OAuthBearerLoginCallbackHandler")
 """The classes of Apache Kafka's callback handlers of OAUTHBEARER, which are known by their names."""
+
+DEFAULT_PRINCIPAL_BUILDER: Final = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
 
 SASL_KEYS: Final = (
     BrokerConfigKey(
@@ -46,9 +49,10 @@ SASL_KEYS: Final = (
     BrokerConfigKey(
         "principal.builder.class",
         ConfigType.CLASS,
-        "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
+        DEFAULT_PRINCIPAL_BUILDER,
         Importance.MEDIUM,
-        "Class that derives the principal from an authentication.",
+        "Python class that names clients (docs/security.md), also with the prefix listener.name.<listener>.",
+        PythonClassPath(),
         update_mode=UpdateMode.PER_BROKER,
     ),
     BrokerConfigKey(
@@ -72,8 +76,9 @@ SASL_KEYS: Final = (
         ConfigType.CLASS,
         None,
         Importance.MEDIUM,
-        "Class that checks the tokens of OAUTHBEARER, with the prefix listener.name.<listener>.oauthbearer.",
-        ValidString((*VALIDATORS, UNSECURED_VALIDATOR)),
+        "Class that checks credentials, with the prefix listener.name.<listener>.<mechanism>. of a SASL mechanism: for "
+        "PLAIN and SCRAM a Python class (docs/security.md), for OAUTHBEARER a class of Apache Kafka.",
+        PythonClassPath(),
     ),
     BrokerConfigKey(
         "sasl.kerberos.principal.to.local.rules",

@@ -15,6 +15,7 @@ from odradek.broker.security.sasl.server_authenticator import EnabledMechanism
 from odradek.storage.config.config_def import ConfigError
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable, Iterable, Mapping
 
     from odradek.broker.config.broker_config import BrokerConfig
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _ROOM: Final = "odradek.broker.security.sasl"
+HANDLER_CALLS_MAX: Final = 2
+"""Calls of operators' classes in threads of the io pool at the same time. The other threads are for the disk."""
+
+HANDLER_KEY: Final = "sasl.server.callback.handler.class"
 MECHANISMS: Final = {
     "OAUTHBEARER": f"{_ROOM}.oauth.oauthbearer",
     "PLAIN": f"{_ROOM}.plain",
@@ -50,6 +55,7 @@ class SaslParts(NamedTuple):
     random_bytes: Callable[[int], bytes]
     scram_credentials: ScramCredentials
     tokens: TokenCache | None
+    handler_slots: asyncio.Semaphore | None = None
 
 
 def mechanism_module(mechanism: str) -> MechanismModule:
@@ -108,9 +114,14 @@ def enabled_mechanisms(config: BrokerConfig, listener_name: str, parts: SaslPart
     enabled = {}
     for name in java_hash_set_order(names):
         module = mechanism_module(name)
-        context = sasl_context(config, listener_name, name, parts)
+        closed: list[Callable[[], None]] = []
+        context = sasl_context(config, listener_name, name, parts)._replace(
+            handler_class=config.listener_class(listener_name, HANDLER_KEY, name),
+            configs=config.configs_of_listener(listener_name),
+            when_closed=closed.append,
+        )
         max_reauth_ms = cast("int", context.value("connections.max.reauth.ms"))
-        enabled[name] = EnabledMechanism(module.load_server(context), max_reauth_ms)
+        enabled[name] = EnabledMechanism(module.load_server(context), max_reauth_ms, closed)
     return enabled
 
 

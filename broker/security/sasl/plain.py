@@ -1,5 +1,7 @@
 """PLAIN (RFC 4616): the password is compared with an option `user_NAME` of the listener's JAAS entry.
 
+With `sasl.server.callback.handler.class` the operator's class checks it.
+
 Kafka: PlainSaslServer, PlainServerCallbackHandler, PlainSaslClient, PlainLoginModule.
 """
 
@@ -12,9 +14,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.security.sasl.login_options import login_name_and_password, require_module
-from odradek.broker.security.sasl.ports import SaslAuthenticationError
+from odradek.broker.security.sasl.ports import HandlerFailed, SaslAuthenticationError
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from odradek.broker.security.sasl.callback_handlers import HandlerMethod
     from odradek.broker.security.sasl.ports import MakeSaslServer, SaslClient, SaslContext
 
 LOGIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -26,7 +31,12 @@ _USER_PREFIX: Final = "user_"
 def load_server(context: SaslContext) -> MakeSaslServer:
     """Raises: ConfigError."""
     require_module(context, LOGIN_MODULE)
-    return partial(PlainSaslServer, context.jaas_entry.options)
+    if context.handler_class is None:
+        return partial(PlainSaslServer, partial(_is_password, context.jaas_entry.options))
+    from odradek.broker.security.sasl.callback_handlers import PlainCallbackHandler, load_method
+
+    verify: HandlerMethod[bool] = load_method(context, PlainCallbackHandler, "verify")
+    return partial(PlainSaslServer, verify)
 
 
 def make_client(context: SaslContext) -> SaslClient:
@@ -36,16 +46,16 @@ def make_client(context: SaslContext) -> SaslClient:
 
 
 class PlainSaslServer:
-    """Implements `ports.SaslServer`. `options`: those of the JAAS entry."""
+    """Implements `ports.SaslServer`. `verify(user, password)`: whether it is the password of the user."""
 
-    def __init__(self, options: Mapping[str, str]) -> None:
-        self._options = options
+    def __init__(self, verify: Callable[[str, str], bool | Awaitable[bool]]) -> None:
+        self._verify = verify
         self.is_complete = False
         self.authorization_id = ""
         self.session_expiry_ms: int | None = None
         self.is_token_authenticated = False
 
-    def evaluate_response(self, response: bytes, /) -> bytes:
+    def evaluate_response(self, response: bytes, /) -> bytes | Awaitable[bytes]:
         tokens = response.decode("utf-8", "replace").split("\0", _TOKENS)
         if len(tokens) != _TOKENS:
             raise SaslAuthenticationError(f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(tokens)}")
@@ -54,10 +64,22 @@ class PlainSaslServer:
             raise SaslAuthenticationError("Authentication failed: username not specified")
         if not password:
             raise SaslAuthenticationError("Authentication failed: password not specified")
-        expected = self._options.get(_USER_PREFIX + username)
-        # Hashes are compared, also for an unknown user: the time tells neither a length nor whether the user exists.
-        is_equal = hmac.compare_digest(_hash(password), _hash(expected or ""))
-        if expected is None or not is_equal:
+        is_password = self._verify(username, password)
+        if isinstance(is_password, bool):
+            return self._finish(authorization_id, username, is_password=is_password)
+        return self._finish_later(authorization_id, username, is_password)
+
+    async def _finish_later(self, authorization_id: str, username: str, verified: Awaitable[bool]) -> bytes:
+        try:
+            is_password = await verified
+        except HandlerFailed as error:
+            raise SaslAuthenticationError(
+                "Authentication failed: credentials for user could not be verified"
+            ) from error
+        return self._finish(authorization_id, username, is_password=is_password is True)
+
+    def _finish(self, authorization_id: str, username: str, *, is_password: bool) -> bytes:
+        if not is_password:
             raise SaslAuthenticationError("Authentication failed: Invalid username or password")
         if authorization_id not in ("", username):
             raise SaslAuthenticationError(
@@ -66,6 +88,13 @@ class PlainSaslServer:
         self.authorization_id = username
         self.is_complete = True
         return b""
+
+
+def _is_password(options: Mapping[str, str], username: str, password: str) -> bool:
+    expected = options.get(_USER_PREFIX + username)
+    # Hashes are compared, also for an unknown user: the time tells neither a length nor whether the user exists.
+    is_equal = hmac.compare_digest(_hash(password), _hash(expected or ""))
+    return is_equal and expected is not None
 
 
 def _hash(password: str) -> bytes:

@@ -13,9 +13,11 @@ Kafka: SaslServer, SaslClient, AuthenticateCallbackHandler, LoginModule.
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Awaitable, Callable, Mapping
 
     from odradek.controller.model.scram_credential import ScramCredential
@@ -30,6 +32,10 @@ class SaslAuthenticationError(Exception):
 
 class SaslError(Exception):
     """The exchange is invalid. The message is for the log only; the client gets a general one."""
+
+
+class HandlerFailed(Exception):
+    """The class of `sasl.server.callback.handler.class` has raised. The message says where, and has no secret."""
 
 
 class JaasEntry(NamedTuple):
@@ -95,6 +101,10 @@ class ScramCredentials(Protocol):
     def scram_credential(self, mechanism: str, user: str, /) -> ScramCredential | None: ...
 
 
+def _ignore(close: Callable[[], None]) -> None:
+    """A client has no listener that is closed."""
+
+
 class SaslContext(NamedTuple):
     """What a mechanism is made from."""
 
@@ -110,3 +120,11 @@ class SaslContext(NamedTuple):
     scram_credentials: ScramCredentials
     tokens: TokenCache | None
     """None: no delegation tokens (`delegation.token.secret.key` is not set)."""
+    handler_slots: asyncio.Semaphore | None = None
+    """Limits the calls of operators' classes in threads; None: on the side of clients."""
+    handler_class: str | None = None
+    """`sasl.server.callback.handler.class` with the prefixes of the listener and the mechanism."""
+    configs: Mapping[str, str] = MappingProxyType({})
+    """The texts of the broker's settings; those with the prefix of the listener also without it."""
+    when_closed: Callable[[Callable[[], None]], None] = _ignore
+    """Takes a function that is called when the listener is closed."""

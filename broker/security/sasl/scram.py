@@ -1,5 +1,7 @@
 """SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677) with the credentials of `/config/users`, and delegation tokens.
 
+With `sasl.server.callback.handler.class` the operator's class has the credentials of users.
+
 Checks that Apache Kafka does not make: the channel binding of the client's final message is the header of its first
 message, and the nonce is exactly the one that was sent. An unknown user gets a salt and a number of iterations like a
 known one, and is refused with the same message after the same computations; Apache Kafka refuses it one message
@@ -14,10 +16,12 @@ from __future__ import annotations
 
 import hmac
 from base64 import b64encode
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from types import NoneType
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from odradek.broker.security.sasl.login_options import login_name_and_password, require_module
-from odradek.broker.security.sasl.ports import SaslAuthenticationError, SaslError
+from odradek.broker.security.sasl.ports import HandlerFailed, SaslAuthenticationError, SaslError
 from odradek.broker.security.sasl.scram_messages import (
     TOKEN_AUTH,
     ClientFinalMessage,
@@ -30,11 +34,14 @@ from odradek.controller.model.scram_credential import ScramCredential
 from odradek.controller.model.scram_mechanism import SCRAM_MECHANISMS, ScramMechanism
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
-    from odradek.broker.security.sasl.ports import MakeSaslServer, SaslClient, SaslContext, ScramCredentials, TokenCache
+    from odradek.broker.security.sasl.callback_handlers import HandlerMethod
+    from odradek.broker.security.sasl.ports import MakeSaslServer, SaslClient, SaslContext, TokenCache
 
 LOGIN_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
+
+FindCredential: TypeAlias = "Callable[[str], ScramCredential | Awaitable[ScramCredential | None] | None]"
 
 NONCE_BYTES: Final = 18
 SALT_BYTES: Final = 26
@@ -51,8 +58,14 @@ def load_server(context: SaslContext) -> MakeSaslServer:
     require_module(context, LOGIN_MODULE)
     mechanism = SCRAM_MECHANISMS[context.mechanism]
     secret = context.random_bytes(mechanism.hash_bytes)
-    random_bytes, credentials, tokens = context.random_bytes, context.scram_credentials, context.tokens
-    return lambda: ScramSaslServer(mechanism, credentials, tokens, secret, random_bytes)
+    random_bytes, tokens = context.random_bytes, context.tokens
+    find: FindCredential = partial(context.scram_credentials.scram_credential, mechanism.mechanism_name)
+    if context.handler_class is not None:
+        from odradek.broker.security.sasl.callback_handlers import ScramCallbackHandler, load_method
+
+        method: HandlerMethod[ScramCredential | None] = load_method(context, ScramCallbackHandler, "credential")
+        find = method
+    return lambda: ScramSaslServer(mechanism, find, tokens, secret, random_bytes)
 
 
 def make_client(context: SaslContext) -> SaslClient:
@@ -65,18 +78,18 @@ def make_client(context: SaslContext) -> SaslClient:
 
 
 class ScramSaslServer:
-    """Implements `ports.SaslServer`. `secret` makes the salts of unknown users."""
+    """Implements `ports.SaslServer`. `find`: the credential of a user. `secret` makes the salts of unknown users."""
 
     def __init__(
         self,
         mechanism: ScramMechanism,
-        credentials: ScramCredentials,
+        find: FindCredential,
         tokens: TokenCache | None,
         secret: bytes,
         random_bytes: Callable[[int], bytes],
     ) -> None:
         self._mechanism = mechanism
-        self._credentials = credentials
+        self._find = find
         self._tokens = tokens
         self._secret = secret
         self._random_bytes = random_bytes
@@ -89,20 +102,34 @@ class ScramSaslServer:
         self.session_expiry_ms: int | None = None
         self.is_token_authenticated = False
 
-    def evaluate_response(self, response: bytes, /) -> bytes:
+    def evaluate_response(self, response: bytes, /) -> bytes | Awaitable[bytes]:
         if self._server_first is None:
             return self._receive_first(response)
         return self._receive_final(response)
 
-    def _receive_first(self, message: bytes) -> bytes:
+    def _receive_first(self, message: bytes) -> bytes | Awaitable[bytes]:
         first = ClientFirstMessage.parse(message)
         user = first.user
         self.is_token_authenticated = first.is_token_authenticated
         if self.is_token_authenticated:
-            credential = self._token_credential(user)
-        else:
-            credential = self._credentials.scram_credential(self._mechanism.mechanism_name, user)
-            self.authorization_id = user
+            return self._challenge(first, self._token_credential(user))
+        self.authorization_id = user
+        found = self._find(user)
+        if isinstance(found, (ScramCredential, NoneType)):  # one call, also for an unknown user
+            return self._challenge(first, found)
+        return self._challenge_later(first, found)
+
+    async def _challenge_later(self, first: ClientFirstMessage, finding: Awaitable[ScramCredential | None]) -> bytes:
+        try:
+            credential = await finding
+        except HandlerFailed as error:
+            raise SaslError("Authentication failed: Credentials could not be obtained") from error
+        if not (credential is None or isinstance(credential, ScramCredential)):
+            raise SaslError("Authentication failed: the class returned no ScramCredential")
+        return self._challenge(first, credential)
+
+    def _challenge(self, first: ClientFirstMessage, credential: ScramCredential | None) -> bytes:
+        user = first.user
         if first.authorization_id not in ("", user):
             raise SaslAuthenticationError(
                 "Authentication failed: Client requested an authorization id that is different from username"

@@ -14,6 +14,7 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
+from odradek.broker.security.principal_builder import PrincipalRefused
 from odradek.broker.security.sasl.ports import SaslAuthenticationError, SaslError
 from odradek.protocol.api import API, ApiKey
 from odradek.protocol.codec.codec import decode
@@ -30,7 +31,7 @@ from odradek.protocol.messages.sasl_authenticate import SaslAuthenticateRequest,
 from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from odradek.broker.security.sasl.ports import MakeSaslServer, SaslServer
     from odradek.protocol.codec.schema import Response
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
 RequestT = TypeVar("RequestT", ApiVersionsRequest, SaslHandshakeRequest, SaslAuthenticateRequest)
 
-USER_TYPE: Final = "User"
 
 FIRST_WRAPPED_VERSION: Final = 1
 """The version of SaslHandshake from which on tokens are wrapped in SaslAuthenticate."""
@@ -75,6 +75,8 @@ class EnabledMechanism(NamedTuple):
     make_server: MakeSaslServer
     max_reauth_ms: int
     """0: a session does not end."""
+    when_closed: Sequence[Callable[[], None]] = ()
+    """Called when the listener is closed."""
 
 
 class SaslServerAuthenticator:
@@ -86,11 +88,14 @@ class SaslServerAuthenticator:
         clock: Clock,
         answer_versions: Callable[[ApiVersionsRequest, int], ApiVersionsResponse],
         answer_unsupported_versions: Callable[[], ApiVersionsResponse],
+        principal_of: Callable[[str, str], str],
     ) -> None:
+        """`principal_of(mechanism, authorization_id)`: such as `User:alice`. Raises: PrincipalRefused."""
         self._mechanisms = mechanisms
         self._clock = clock
         self._answer_versions = answer_versions
         self._answer_unsupported_versions = answer_unsupported_versions
+        self._principal_of = principal_of
         self.state = SaslState.INITIAL_REQUEST
         self.principal = ""
         self.is_token_authenticated = False
@@ -255,7 +260,10 @@ class SaslServerAuthenticator:
         """The client is authenticated. Returns the session's lifetime in ms; 0: no limit, or none left."""
         server = self._server
         assert server is not None, "it is complete"
-        principal = f"{USER_TYPE}:{server.authorization_id}"
+        try:
+            principal = self._principal_of(self._mechanism, server.authorization_id)
+        except PrincipalRefused as refusal:
+            raise SaslError(str(refusal)) from refusal
         if self.is_reauthentication and principal != self.principal:
             old, new = (name.replace(":", ".", 1) for name in (self.principal, principal))
             raise SaslAuthenticationError(f"Cannot change principals during re-authentication from {old}: {new}")

@@ -12,6 +12,7 @@ import logging
 import ssl
 from typing import TYPE_CHECKING
 
+from odradek.broker.security.principal_builder import PrincipalRefused
 from odradek.broker.security.tls.der import DerError, certificate_names
 from odradek.broker.security.tls.distinguished_name import rfc2253
 from odradek.broker.security.tls.principal_mapper import NoMatchingRule, SslPrincipalMapper
@@ -26,10 +27,6 @@ if TYPE_CHECKING:
     from odradek.broker.config.broker_config import BrokerConfig
 
 log = logging.getLogger(__name__)
-
-
-class PrincipalRefused(Exception):
-    """No principal belongs to a client's certificate; the message says why."""
 
 
 class TlsContexts:
@@ -73,9 +70,15 @@ class TlsContexts:
         Kafka: DefaultKafkaPrincipalBuilder.
         """
         try:
-            name = rfc2253(certificate_names(certificate).subject)
-            return f"User:{self._mappers[listener_name].name_of(name)}"
-        except (DerError, NoMatchingRule) as error:
+            return f"User:{self._mappers[listener_name].name_of(self.peer_name(certificate))}"
+        except NoMatchingRule as error:
+            raise PrincipalRefused(f"Failed to map the name of a certificate: {error}") from None
+
+    def peer_name(self, certificate: bytes) -> str:
+        """The distinguished name of a certificate (DER) in the form of RFC 2253. Raises: PrincipalRefused."""
+        try:
+            return rfc2253(certificate_names(certificate).subject)
+        except DerError as error:
             raise PrincipalRefused(f"Failed to map the name of a certificate: {error}") from None
 
     def replacements(self, config: BrokerConfig, *, only_files: bool = False) -> Mapping[str, SslFactory]:

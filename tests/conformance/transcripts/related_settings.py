@@ -55,7 +55,7 @@ LISTENERS: Final = (
 )
 OF_A_LISTENER: Final = (
     *(("max.connections", "abc"), ("max.connections", "-1"), ("max.connections", "5"), ("ssl.client.auth", "garbage")),
-    *(("unknown.key", "x"), ("principal.builder.class", "no.Such"), ("plain.connections.max.reauth.ms", "abc")),
+    *(("unknown.key", "x"), ("principal.builder.class", "no such"), ("plain.connections.max.reauth.ms", "abc")),
     *(("plain.max.connections", "abc"), ("a.b.max.connections", "abc"), ("log.roll.ms", "0"), ("log.roll.ms", "x")),
     *(("num.network.threads", "0"), ("plain.", "x"), ("authorizer.class.name", "x")),
 )

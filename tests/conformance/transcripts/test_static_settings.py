@@ -30,6 +30,7 @@ PYTHON_CLASSES = (
     "create.topic.policy.class.name",
     "alter.config.policy.class.name",
     "client.quota.callback.class",
+    "principal.builder.class",
 )
 JAVA_CLASSES = (
     "replica.selector.class",

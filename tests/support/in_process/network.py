@@ -226,7 +226,7 @@ class FakeOwner:
     def open_direct(self, transport: object) -> FakeDirectSocket:
         return self.direct_sockets[transport]
 
-    def identify(self, connection: Connection, transport: object) -> None: ...
+    def identify(self, connection: Connection) -> None: ...
 
     def watch_idle(self, connection: Connection) -> TimerTask | None:
         return None

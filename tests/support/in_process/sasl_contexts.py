@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from odradek.broker.security.sasl.jaas import parse_jaas_config
+from odradek.broker.security.sasl.mechanisms import HANDLER_CALLS_MAX
 from odradek.broker.security.sasl.ports import SaslContext, ScramCredentials, TokenCache, TokenInfo
 from odradek.controller.model.scram_credential import ScramCredential
 from odradek.storage.disk.ports import InlineIoPool
@@ -42,3 +45,8 @@ def context(
         credentials or Credentials(),
         tokens,
     )
+
+
+def slots() -> asyncio.Semaphore:
+    """As a broker has them for the classes of its operator."""
+    return asyncio.Semaphore(HANDLER_CALLS_MAX)

@@ -24,7 +24,6 @@ REFUSED: Final[Mapping[str, str]] = {
     "zookeeper.metadata.migration.enable": "there is no KRaft mode to migrate to",
     "remote.log.storage.system.enable": "there is no tiered storage",
     "security.providers": NO_CLASS,
-    "principal.builder.class": NO_CLASS,
     "ssl.engine.factory.class": NO_CLASS,
     "sasl.client.callback.handler.class": NO_CLASS,
     "sasl.login.class": NO_CLASS,
@@ -101,6 +100,7 @@ def acts_on_a_listener(name: str) -> bool:
 
 
 _ACTING_ON_A_LISTENER: Final = (
+    "principal.builder.class",
     "max.connections",
     "max.connection.creation.rate",
     "connections.max.reauth.ms",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.config.keys.sasl import DEFAULT_PRINCIPAL_BUILDER, UNSECURED_VALIDATOR
 from odradek.broker.config.reconfiguration import check_change, check_reconfiguration, is_password, names_of_one_broker
 from odradek.storage.config.config_def import ConfigError
 
@@ -21,6 +22,8 @@ from odradek.storage.config.config_def import ConfigError
             "for configuration ssl.client.auth: String must be one of",
         ),
         ({"principal.builder.class": "a.B"}, True, "Class a.B could not be found."),
+        ({"listener.name.x.principal.builder.class": "os:PathLike"}, True, "Class os:PathLike could not be found."),
+        ({"listener.name.x.plain.sasl.server.callback.handler.class": "a.B"}, True, "Class a.B could not be found."),
         ({"listener.name.x.ssl.keystore.type": "JKS"}, False, "broker id must be specified: Set(listener.name.x.ssl"),
         ({"listeners": "PLAINTEXT://h:1"}, False, "broker id must be specified: Set(listeners)"),
     ],
@@ -33,6 +36,10 @@ def test_names_and_types_are_checked(configs: dict[str, str], per_broker: bool, 
 
 def test_accepted_configs() -> None:
     check_change({"no.such.key": "x", "log.roll.ms": "5", "listener.name.x.max.connections": "7"}, per_broker=False)
+    check_change({"principal.builder.class": DEFAULT_PRINCIPAL_BUILDER}, per_broker=True)
+    check_change(
+        {"listener.name.x.oauthbearer.sasl.server.callback.handler.class": UNSECURED_VALIDATOR}, per_broker=True
+    )
     check_change({"listener.name.x.ssl.keystore.password": "y", "sasl.jaas.config": "z"}, per_broker=True)
     assert names_of_one_broker(["listener.name.x.num.network.threads", "listener.name.x.log.roll.ms"]) == [
         "listener.name.x.log.roll.ms"

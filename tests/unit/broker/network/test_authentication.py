@@ -3,7 +3,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import ClassVar, NoReturn
 
 import pytest
 
@@ -13,6 +15,8 @@ from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.network.authentication import Authentications
 from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.network.memory_pool import MemoryPool
+from odradek.broker.network.principals import Principals
+from odradek.broker.security.principal_builder import AuthenticationContext, KafkaPrincipalBuilder
 from odradek.broker.security.sasl.mechanisms import SaslParts
 from odradek.protocol.api import ApiKey
 from odradek.protocol.errors import ErrorCode
@@ -37,6 +41,10 @@ SETTINGS = {
 }
 
 
+def no_tls() -> NoReturn:
+    raise AssertionError("no listener has TLS")
+
+
 class Server(Broker):
     """A broker with the SASL listener AUTH; `link` is a connection to it."""
 
@@ -58,9 +66,15 @@ class Server(Broker):
             api_versions.unsupported_version_response,
         )
         self.authentications.load_listeners()
+        self.principals = Principals(self.config, no_tls)
+        self.principals.load_listeners()
         self.link.connection.listener_name = "AUTH"
-        self.authentications.begin(self.link.connection)
+        self.begin(self.link)
         self.serve(ApiKey.HEARTBEAT, lambda services, ctx, request: ctx.reply(HeartbeatResponse()))
+
+    def begin(self, link: Link) -> None:
+        connection = link.connection
+        self.authentications.begin(connection, partial(self.principals.principal_of_user, connection))
 
     def handshake(self) -> None:
         assert self.call(SaslHandshakeRequest(mechanism="PLAIN"), 1).error_code == 0  # type: ignore[attr-defined]
@@ -264,7 +278,7 @@ def test_clients_that_are_not_authenticated_take_no_memory_of_the_pool() -> None
     others = [Link(server.owner) for _ in range(3)]
     for other in others:
         other.connection.listener_name = "AUTH"
-        server.authentications.begin(other.connection)
+        server.begin(other)
         other.receive(struct.pack(">i", 1000) + b"x" * 10)
     assert pool.available == 900
     server.authenticate()
@@ -281,4 +295,46 @@ def test_the_frames_of_a_reauthentication_take_no_memory_of_the_pool() -> None:
     server.handshake()
     server.link.receive(struct.pack(">i", 1000) + b"x" * 10)
     assert pool.available == 900
+    server.close()
+
+
+class ByMechanism(KafkaPrincipalBuilder):
+    """A class of the operator."""
+
+    events: ClassVar[list[str]] = []
+
+    def configure(self, configs: Mapping[str, str]) -> None:
+        self.events.append(f"configured {configs['my.key']}")
+
+    def build(self, context: AuthenticationContext) -> str:
+        if context.authorization_id == "bob":
+            raise ValueError("canary-text")
+        return f"Robot:{context.sasl_mechanism}/{context.authorization_id}@{context.client_address}"
+
+    def close(self) -> None:
+        self.events.append("closed")
+
+
+def test_a_class_names_the_users(caplog: pytest.LogCaptureFixture) -> None:
+    ByMechanism.events.clear()
+    path = {"listener.name.auth.principal.builder.class": f"{__name__}:ByMechanism", "listener.name.auth.my.key": "x"}
+    server = Server(**path)
+    server.authenticate()
+    connection = server.link.connection
+    assert connection.principal == f"Robot:PLAIN/alice@{connection.client_host}"
+    server.close()
+    server.principals.close()
+    assert ByMechanism.events == ["configured x", "closed"]
+
+    server = Server(**path)
+    server.handshake()
+    server.token(b"\0bob\0canary-2")
+    server.advance(100)
+    response = server.answer(ApiKey.SASL_AUTHENTICATE, 2)
+    assert isinstance(response, SaslAuthenticateResponse)
+    assert response.error_message == (
+        "Authentication failed during authentication due to invalid credentials with SASL mechanism PLAIN"
+    )
+    assert f"principal.builder.class raised ValueError in {__file__}, line" in caplog.text
+    assert "canary" not in caplog.text
     server.close()

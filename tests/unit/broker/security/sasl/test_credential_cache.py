@@ -3,14 +3,16 @@ from __future__ import annotations
 import sys
 from base64 import b64encode
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
+from odradek.broker.security.sasl import plain
 from odradek.broker.security.sasl.credential_cache import ScramCredentialCache
-from odradek.broker.security.sasl.plain import PlainSaslServer
 from odradek.broker.security.sasl.ports import SaslAuthenticationError, SaslError, SaslServer
 from odradek.broker.security.sasl.scram import NONCE_BYTES, ScramSaslServer
 from odradek.controller.model.scram_mechanism import ScramMechanism
+from tests.support.in_process.sasl_contexts import context
 
 TEXT = "salt=YWJj,stored_key=ZGVm,server_key=Z2hpag==,iterations=4096"
 
@@ -63,17 +65,20 @@ def test_a_failed_login_takes_as_many_steps_for_an_unknown_user(mechanism: str) 
     text = ScramMechanism.SCRAM_SHA_256.credential(b"s" * 32, b"salted", 4096).to_text()
     cache.config_changed("known", {"SCRAM-SHA-256": text})
 
+    find = partial(cache.scram_credential, "SCRAM-SHA-256")
+
     def login(user: str) -> None:
         server: SaslServer
         if mechanism == "PLAIN":
-            server, messages = PlainSaslServer({"user_known": "secret"}), [f"\0{user}\0wrong"]
+            server = plain.load_server(context("PLAIN", f'{plain.LOGIN_MODULE} required user_known="secret";'))()
+            messages = [f"\0{user}\0wrong"]
         else:
-            server = ScramSaslServer(ScramMechanism.SCRAM_SHA_256, cache, None, b"secret", bytes)
+            server = ScramSaslServer(ScramMechanism.SCRAM_SHA_256, find, None, b"secret", bytes)
             proof = b64encode(bytes(32)).decode()
             messages = [f"n,,n={user},r=nonce", f"c=biws,r=nonce{bytes(NONCE_BYTES).hex()},p={proof}"]
         with pytest.raises((SaslAuthenticationError, SaslError)):  # noqa: PT012 - the last message is refused
             for message in messages:
-                server.evaluate_response(message.encode())
+                assert isinstance(server.evaluate_response(message.encode()), bytes)
 
     login("known")  # what is imported or compiled once
     login("other")

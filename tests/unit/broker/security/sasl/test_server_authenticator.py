@@ -72,6 +72,7 @@ class Client:
                 error_code=ErrorCode.INVALID_REQUEST if request.client_software_name == "?" else ErrorCode.NONE
             ),
             lambda: ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION),
+            lambda mechanism, user: f"User:{user}",
         )
 
     def send(self, request: Request, version: int, response_type: type[ResponseT]) -> ResponseT:

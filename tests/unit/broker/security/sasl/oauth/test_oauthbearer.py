@@ -92,7 +92,7 @@ def test_signatures_are_checked_with_the_class_that_says_so(tmp_path: Path) -> N
 def test_unsigned_tokens_must_be_allowed_by_name(caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(ConfigError, match="takes unsigned tokens, which anybody can make"):
         server({})
-    with pytest.raises(ConfigError, match="must be one of"):
+    with pytest.raises(ConfigError, match="takes unsigned tokens, which anybody can make"):
         server({HANDLER_KEY: "com.example.Handler"})
     with pytest.raises(ConfigError, match=r"jwks\.endpoint\.url value must be non-null"):
         server({HANDLER_KEY: VALIDATOR})
