@@ -54,7 +54,7 @@ clean:
 	touch $@
 
 .venv/.installed-for-tests: .venv/bin/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,spark]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,spark]'
 	$(COMPILE)
 	touch $@ .venv/.installed
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
 
+    from odradek.testing.broker import Broker
     from odradek.testing.node.settings import SettingValue
 
 
@@ -31,6 +32,13 @@ class AsyncBroker:
         self._own_process = own_process
         self._node: Node | None = None
         self._started: Started | None = None
+
+    @classmethod
+    def of(cls, broker: Broker) -> AsyncBroker:
+        """The same running broker for coroutines; `broker` stops it."""
+        other = cls()
+        other._node, other._started = broker._node, broker._started
+        return other
 
     async def start(self) -> Self:
         """Start; clients are served when it returns. Raises: StartupError with one line that says why it cannot."""
@@ -67,7 +75,7 @@ class AsyncBroker:
             raise BrokerStopped("The broker does not run")
         return dict(self._started.addresses)
 
-    async def ask(self, name: str, **arguments: object) -> object:
+    async def ask(self, name: str, /, **arguments: object) -> object:
         """Ask a question of the broker (`testing/node/questions.py`) and wait for the value."""
         if self._node is None:
             raise BrokerStopped("The broker does not run")

@@ -15,6 +15,7 @@ from odradek.testing.node.settings import broker_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from concurrent.futures import Future
     from types import TracebackType
 
     from odradek.testing.node.settings import SettingValue
@@ -78,11 +79,15 @@ class Broker:
             raise BrokerStopped("The broker does not run")
         return self._started
 
-    def ask(self, name: str, **arguments: object) -> object:
+    def ask(self, name: str, /, **arguments: object) -> object:
         """Ask a question of the broker (`testing/node/questions.py`) and wait for the value."""
+        return self.ask_soon(name, **arguments).result()
+
+    def ask_soon(self, name: str, /, **arguments: object) -> Future[object]:
+        """The same without waiting. Raises: BrokerStopped, as the future may."""
         if self._node is None:
             raise BrokerStopped("The broker does not run")
-        return self._node.submit(name, arguments).result()
+        return self._node.submit(name, arguments)
 
     def __enter__(self) -> Self:
         return self.start()

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from odradek.controller.tree.metadata_tree import Create, NoNode
+from odradek.protocol.messages.create_topics import CreatableTopic
 from odradek.testing.node.questions import question
 
 if TYPE_CHECKING:
@@ -48,3 +49,16 @@ async def never_answered(broker: RunningBroker) -> None:
 @question
 async def give_what_cannot_be_pickled(broker: RunningBroker) -> object:
     return broker
+
+
+@question
+async def config_of_broker(broker: RunningBroker, name: str) -> str | None:
+    return broker.server.config.text(name)
+
+
+@question
+async def make_topic_of_test(broker: RunningBroker, name: str) -> None:
+    """Create a topic with one partition, as CreateTopics does."""
+    topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
+    (result,) = (await broker.services.admin.create_topics([topic], timeout_ms=5_000)).values()
+    assert not result.error_code, result
