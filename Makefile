@@ -6,6 +6,7 @@ BIN    := .venv/bin
 MVN    ?= mvn -q -B
 JVM    := .cache/jvm/libs
 APACHE_TESTS := .cache/apache-tests
+RELEASES := .cache/releases
 ARGS   ?=
 # Python keeps the compiled tests: otherwise each process compiles all of them, which takes seven seconds.
 PYTEST   = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
@@ -18,7 +19,7 @@ COMPILE = $(BIN)/python -m compileall -q broker controller coordinator protocol 
 run: .venv/.installed
 	$(BIN)/odradek serve $(ARGS)
 
-test: .venv/.installed-for-tests $(JVM)/kafka.jsa .cache/spark/.complete $(APACHE_TESTS)/harness.jar
+test: .venv/.installed-for-tests $(JVM)/kafka.jsa $(RELEASES)/.complete .cache/spark/.complete $(APACHE_TESTS)/harness.jar
 	$(PYTEST) -n auto $(PARALLEL) -m "not soak" tests
 
 test-unit: .venv/.installed-for-tests
@@ -61,6 +62,11 @@ clean:
 # Apache Kafka with its tools and ZooKeeper. The local repository is our own: a half-filled entry in a shared one breaks others.
 $(JVM)/.complete: tests/support/jvm/pom.xml
 	$(MVN) -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(JVM) -Dmaven.repo.local=$(CURDIR)/.cache/m2
+	touch $@
+
+# The clients of older releases: a test compares with them what `odradek.as.version` serves.
+$(RELEASES)/.complete: tests/support/jvm/releases/pom.xml
+	$(MVN) -f $< dependency:copy -DoutputDirectory=$(CURDIR)/$(RELEASES) -Dmaven.repo.local=$(CURDIR)/.cache/m2
 	touch $@
 
 # Their classes as a JVM maps them into memory: the hundreds of tools and brokers that the tests start take half as long.

@@ -88,6 +88,7 @@ examples:
   odradek serve
   odradek serve --port 0 --data /tmp/kafka           a free port; the address is printed
   odradek serve server.properties --override log.dirs=/data
+  odradek serve --as-version 2.8                     the API versions of Apache Kafka 2.8, for tests of clients
 """
 
 _COMPLETION_EXAMPLES: Final = """\
@@ -196,6 +197,11 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     serve.add_argument("--host", metavar="H", help="listen on this address (127.0.0.1 if only the port is given)")
     serve.add_argument("--data", metavar="DIR", help="keep the data here: the same as --override log.dirs=DIR")
     serve.add_argument(
+        "--as-version",
+        metavar="RELEASE",
+        help="serve what this older release of Apache Kafka served, for tests: as --override odradek.as.version=...",
+    )
+    serve.add_argument(
         "--log-level",
         default=os.environ.get("ODRADEK_LOG_LEVEL", "INFO"),
         choices=("TRACE", "DEBUG", "INFO", "WARNING", "ERROR"),
@@ -293,7 +299,8 @@ def _configure(parsed: argparse.Namespace) -> BrokerConfig:
 
 
 def _shortcuts(parsed: argparse.Namespace) -> list[str]:
-    """--port, --host and --data as overrides."""
+    """--port, --host, --data and --as-version as overrides."""
+    from odradek.broker.config.broker_config import AS_VERSION
     from odradek.broker.machine.startup_error import StartupError
 
     given = {override.partition("=")[0].strip() for override in parsed.override}
@@ -308,6 +315,10 @@ def _shortcuts(parsed: argparse.Namespace) -> list[str]:
         if given & {"log.dirs", "log.dir"}:
             raise StartupError("--data contradicts --override log.dirs=...")
         shortcuts.append(f"log.dirs={parsed.data}")
+    if parsed.as_version is not None:
+        if AS_VERSION in given:
+            raise StartupError(f"--as-version contradicts --override {AS_VERSION}=...")
+        shortcuts.append(f"{AS_VERSION}={parsed.as_version}")
     return shortcuts
 
 

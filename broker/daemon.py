@@ -106,7 +106,7 @@ def _announce(server: KafkaServer, config: BrokerConfig) -> None:
     addresses = ", ".join(str(address) for address in server.addresses)
     data = ", ".join(os.path.abspath(path) for path in config.log_dirs)
     sys.stdout.write(
-        f"Odradek {odradek.__version__}, Kafka 3.9 protocol\n"
+        f"Odradek {odradek.__version__}, Kafka {config.odradek_as_version or '3.9'} protocol\n"
         f"  listening on  {addresses}\n"
         f"  data in       {data}\n"
         f"  node id       {server.broker_id}\n"

@@ -89,6 +89,7 @@ class Dispatcher:
     """
 
     __slots__ = (
+        "_apis",
         "_counters",
         "_first_metadata",
         "_gates",
@@ -110,8 +111,11 @@ class Dispatcher:
         slices: SlicedWork,
         handlers: Mapping[ApiKey, str] = HANDLERS,
         metadata_version: MetadataVersion = LATEST_PRODUCTION,
+        apis: Mapping[int, ApiSpec] = API,
     ) -> None:
+        """`apis`: the APIs that clients may ask for, by key."""
         self._services = services
+        self._apis = apis
         self._first_metadata = first_metadata
         self._in_background = in_background
         self._slices = slices
@@ -142,7 +146,7 @@ class Dispatcher:
         if connection.authentication is not None and connection.authentication.takes(frame, received_ms):
             return
         try:
-            header, position = decode_request_header(frame)
+            header, position = decode_request_header(frame, self._apis)
             route = self._routes.get(header.api_key) or self._load(header)
             observer, counter = self._observer, None
             if self._counters is not None:
@@ -304,6 +308,6 @@ class Dispatcher:
         header.api_version = 0
         ctx = RequestContext(header, connection, received_ms, size)
         connection.begin(ctx)
-        ctx.reply(unsupported_version_response())
+        ctx.reply(unsupported_version_response(self._apis))
         if ctx.memory is not None:
             ctx.memory.release()

@@ -44,8 +44,9 @@ def make_authentications(
     """Raises nothing: `Authentications.load_listeners` loads the mechanisms."""
 
     def answer_versions(request: ApiVersionsRequest, version: int, connection: Connection) -> ApiVersionsResponse:
-        return api_versions.response_to(request, version, connection, config.metadata_version)
+        return api_versions.response_to(request, version, connection, config)
 
-    return Authentications(
-        config, parts, timer, in_background, answer_versions, api_versions.unsupported_version_response
-    )
+    def answer_unsupported_versions() -> ApiVersionsResponse:
+        return api_versions.unsupported_version_response(config.apis)
+
+    return Authentications(config, parts, timer, in_background, answer_versions, answer_unsupported_versions)

@@ -194,6 +194,7 @@ class KafkaServer:
             services.first_metadata,
             self._slices,
             metadata_version=self.config.metadata_version,
+            apis=self.config.apis,
         )
         links.serve(services, dispatcher)
         await self._start_metrics(services, sockets, dispatcher)

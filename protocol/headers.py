@@ -13,11 +13,11 @@ Kafka: RequestHeader, ResponseHeader and RequestUtils.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from struct import Struct as Layout
 from struct import error as StructError
 
-from odradek.protocol.api import API, ApiKey
+from odradek.protocol.api import API, ApiKey, ApiSpec
 from odradek.protocol.codec.codec import (
     DecodeBudget,
     DecodeError,
@@ -91,11 +91,11 @@ class UnsupportedVersionError(DecodeError):
         return self.header.api_key == ApiKey.API_VERSIONS
 
 
-def decode_request_header(buffer: memoryview | bytes) -> tuple[RequestHeader, int]:
-    """The header at the start of a frame, and the position of the body."""
+def decode_request_header(buffer: memoryview | bytes, apis: Mapping[int, ApiSpec] = API) -> tuple[RequestHeader, int]:
+    """The header at the start of a frame, and the position of the body. `apis`: the served APIs by key."""
     try:
         api_key, version, correlation_id, length = _FIXED_WITH_CLIENT_ID.unpack_from(buffer)
-        spec = API.get(api_key)
+        spec = apis.get(api_key)
         if spec is None:
             raise UnknownApiKeyError(api_key, version, correlation_id)
         position = _FIXED_WITH_CLIENT_ID.size

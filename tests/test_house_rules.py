@@ -78,7 +78,6 @@ NAMED_BY_TESTS_ALONE: dict[str, str] = {
     "controller/admin/policies.py:PolicyViolation": "policies of operators raise it",
     "testing/": "the interface of users' tests",
     "timer/clock.py": "the clock of the tests, beside the port it stands in for",
-    "protocol/api.py:flexible_version": "held against Kafka's definitions",
     "protocol/codec/codec.py:generated_source": "for a reader: it prints what the codec has written",
     "protocol/records/batch.py:assign_prefix": "tests are leaders: they give batches their offsets",
     "protocol/codec/schema.py:uint32": "a type of the schema language that no served API needs",

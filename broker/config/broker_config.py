@@ -33,6 +33,7 @@ from odradek.broker.config.keys.not_served.effects import WITHOUT_EFFECT, acts_o
 from odradek.broker.config.keys.quotas import BROKER_QUOTAS
 from odradek.broker.config.listeners import Listeners
 from odradek.controller.model.config_codes import ConfigSource
+from odradek.protocol.api import API, ApiSpec
 from odradek.protocol.metadata_version import MetadataVersion
 from odradek.storage.config.config_def import (
     ConfigError,
@@ -57,6 +58,8 @@ EMBEDDED_METADATA_DEFAULTS: Final[Mapping[str, str]] = {
 }
 """Values of a broker without ZooKeeper for keys that are not set."""
 
+AS_VERSION: Final = "odradek.as.version"
+
 _TYPED_ATTRIBUTES: Final = {name.replace("_", "."): name for name in BrokerConfigValues.__annotations__}
 
 
@@ -78,18 +81,25 @@ class BrokerConfig(BrokerConfigValues):
     zookeeper_connect: str | None
     metadata_version: MetadataVersion
     """`inter.broker.protocol.version`"""
+    apis: Mapping[int, ApiSpec]
+    """The APIs that are served, by key: those of `odradek.as.version`."""
 
     def __init__(self, settings: Mapping[str, str], *, origins: Mapping[str, str] | None = None) -> None:
         """`origins`: the file or option of each setting, for error messages."""
         self._origins = dict(origins or {})
         self._explicit = dict(settings)
-        self._static = _with_embedded_defaults(_with_node_id(settings))
+        self._static = _with_embedded_defaults(_with_node_id(_with_release_defaults(settings)))
+        self.apis = API
         self._dynamic_default: Mapping[str, str] = {}
         self._dynamic_broker: Mapping[str, str] = {}
         self._assigned_broker_id: int | None = None
         self._settings: dict[str, str] = {}
         self._values: dict[str, ConfigValue] = {}
         self._assign(*self._resolve({}, {}))
+        if self.odradek_as_version:
+            from odradek.protocol.older_releases import apis_of, release_of
+
+            self.apis = apis_of(release_of(self.odradek_as_version))
         check_static(self._values, self.listeners, self.log_dirs)
         self._check()
 
@@ -325,6 +335,16 @@ def _with_node_id(settings: Mapping[str, str]) -> dict[str, str]:
         if one in texts:
             texts.setdefault(other, texts[one])
     return texts
+
+
+def _with_release_defaults(settings: Mapping[str, str]) -> Mapping[str, str]:
+    """With the defaults of the older release, if there is one, as static settings. An invalid release has none."""
+    release = settings.get(AS_VERSION)
+    if not release:
+        return settings
+    from odradek.broker.config.release_defaults import release_defaults
+
+    return {**release_defaults(release), **settings}
 
 
 def _with_embedded_defaults(settings: dict[str, str]) -> dict[str, str]:

@@ -135,6 +135,7 @@ def check_static(values: Mapping[str, ConfigValue], listeners: Listeners, log_di
         f"zookeeper.connect: brokers of releases before {OLDEST_BETWEEN_BROKERS.release} do not understand the "
         "requests that this broker sends to others.",
     )
+    _check_release(values)
     _check_broker_id(values)
     _require(bool(log_dirs), "At least one log directory must be defined via log.dirs or log.dir.")
     receive_buffer = cast("int", values["socket.receive.buffer.bytes"])
@@ -143,6 +144,18 @@ def check_static(values: Mapping[str, ConfigValue], listeners: Listeners, log_di
         f"socket.receive.buffer.bytes={receive_buffer}: size cannot be 0 or negative",
     )
     _check_offset_map(values)
+
+
+def _check_release(values: Mapping[str, ConfigValue]) -> None:
+    release, version_text = cast("str", values["odradek.as.version"]), values["inter.broker.protocol.version"]
+    if release:
+        from odradek.protocol.older_releases import release_of
+
+        newest = MetadataVersion.of_text(release_of(release))
+        _require(
+            MetadataVersion.of_text(cast("str", version_text)) <= newest,
+            f"inter.broker.protocol.version {version_text} is newer than odradek.as.version {release}",
+        )
 
 
 def _check_offset_map(values: Mapping[str, ConfigValue]) -> None:

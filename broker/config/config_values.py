@@ -175,6 +175,7 @@ class BrokerConfigValues:
     connections_max_reauth_ms: int
     sasl_server_max_receive_size: int
     # odradek
+    odradek_as_version: str
     odradek_event_loop_pause_ms: int
     odradek_metrics_listener: str
     odradek_metrics_max_groups: int

@@ -128,6 +128,7 @@ class Authentications:
             partial(_with_connection, self._answer_versions, connection),
             self._answer_unsupported_versions,
             principal_of,
+            self.config.apis,
         )
         connection.is_authenticated = False
         connection.allow_frames(self.config.sasl_server_max_receive_size, takes_memory=False)

@@ -17,13 +17,17 @@ TEST_DEFAULTS: Final[Mapping[str, str]] = {
 """Where a broker for tests differs from `odradek serve` without arguments. An internal topic of 50 partitions, Kafka's
 default, takes a tenth of a second, which every test with a consumer group would wait for."""
 
+_SHORT_NAMES: Final = {"as.version": "odradek.as.version"}
+
 
 def broker_settings(config: Mapping[str, SettingValue] | None, keywords: Mapping[str, SettingValue]) -> dict[str, str]:
-    """Texts by key. A keyword is a key with `_` for `.` and takes precedence over the mapping.
+    """Texts by key. A keyword is a key with `_` for `.` and takes precedence over the mapping; `as_version` is
+    `odradek.as.version`, the release of Apache Kafka whose APIs are served.
 
     Raises: TypeError for a value that is no text, number, truth value or list of texts.
     """
     given = {**(config or {}), **{name.replace("_", "."): value for name, value in keywords.items()}}
+    given = {_SHORT_NAMES.get(name, name): value for name, value in given.items()}
     settings = dict(TEST_DEFAULTS)
     if "zookeeper.connect" in given:
         settings = {"listeners": TEST_DEFAULTS["listeners"]}

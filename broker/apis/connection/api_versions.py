@@ -4,7 +4,7 @@ v1: throttle time. v3: name and version of the client's software, which must mat
 never in the response header (KIP-511). v4: supported features with a minimum of 0 may be named.
 
 Every API is advertised that has a handler and is not refused for the inter-broker protocol. The list is the same before
-and after authentication.
+and after authentication. With `odradek.as.version` it is the list of an older release.
 
 Kafka: KafkaApis.handleApiVersionsRequest, ApiVersionManager.apiVersionResponse.
 """
@@ -21,11 +21,18 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from odradek.broker.apis.services import Services
+    from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.network.request import ClientConnection, RequestContext
+    from odradek.protocol.api import ApiSpec
     from odradek.protocol.metadata_version import MetadataVersion
 
 FIRST_SOFTWARE_VERSION: Final = 3
+
+FIRST_WITH_OWN_RANGE: Final = 3
+"""Releases with this version of ApiVersions answer an unsupported version with the range of ApiVersions (KIP-511)."""
 
 FINALIZED_FEATURES_EPOCH: Final = 0
 """In ZooKeeper mode 3.9 supports no features and finalizes none; the epoch is that of the untouched /feature znode."""
@@ -36,11 +43,11 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.
 
 
 def handle(broker: Services, ctx: RequestContext, request: ApiVersionsRequest) -> None:
-    ctx.reply(response_to(request, ctx.header.api_version, ctx.connection, broker.config.metadata_version))
+    ctx.reply(response_to(request, ctx.header.api_version, ctx.connection, broker.config))
 
 
 def response_to(
-    request: ApiVersionsRequest, version: int, connection: ClientConnection, spoken: MetadataVersion
+    request: ApiVersionsRequest, version: int, connection: ClientConnection, config: BrokerConfig
 ) -> ApiVersionsResponse:
     """The response, also before authentication. Notes the software of the client."""
     if version >= FIRST_SOFTWARE_VERSION:
@@ -49,17 +56,18 @@ def response_to(
             return error_response(request, version, ErrorCode.INVALID_REQUEST, None)
         connection.client_software_name = name
         connection.client_software_version = software_version
-    epoch = FINALIZED_FEATURES_EPOCH if spoken.has_features else NO_FEATURES_EPOCH
-    return ApiVersionsResponse(api_keys=_served(spoken), finalized_features_epoch=epoch)
+    epoch = FINALIZED_FEATURES_EPOCH if config.metadata_version.has_features else NO_FEATURES_EPOCH
+    return ApiVersionsResponse(api_keys=_served(config.apis, config.metadata_version), finalized_features_epoch=epoch)
 
 
-def unsupported_version_response() -> ApiVersionsResponse:
-    """The response, in version 0, to a version that is not served: it contains the served versions of this API."""
-    own = API[ApiKey.API_VERSIONS]
-    return ApiVersionsResponse(
-        error_code=ErrorCode.UNSUPPORTED_VERSION,
-        api_keys=[ApiVersion(api_key=own.key, min_version=own.min_version, max_version=own.max_version)],
-    )
+def unsupported_version_response(apis: Mapping[int, ApiSpec] = API) -> ApiVersionsResponse:
+    """The response, in version 0, to a version that is not served: it contains the served versions of this API.
+
+    A release before 2.4 names no API.
+    """
+    own = apis[ApiKey.API_VERSIONS]
+    named = [_advertised(own)] if own.max_version >= FIRST_WITH_OWN_RANGE else []
+    return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=named)
 
 
 def error_response(
@@ -68,10 +76,10 @@ def error_response(
     return ApiVersionsResponse(error_code=code)
 
 
-def _served(metadata_version: MetadataVersion) -> list[ApiVersion]:
+def _served(apis: Mapping[int, ApiSpec], metadata_version: MetadataVersion) -> list[ApiVersion]:
     hidden = frozenset() if metadata_version.has_transactions else TRANSACTIONAL
-    return [
-        ApiVersion(api_key=spec.key, min_version=spec.min_version, max_version=spec.max_version)
-        for spec in API.values()
-        if spec.key in HANDLERS and spec.key not in hidden
-    ]
+    return [_advertised(spec) for spec in apis.values() if spec.key in HANDLERS and spec.key not in hidden]
+
+
+def _advertised(spec: ApiSpec) -> ApiVersion:
+    return ApiVersion(api_key=spec.key, min_version=spec.min_version, max_version=spec.max_version)

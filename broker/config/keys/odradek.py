@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from odradek.broker.config.keys.key import BrokerConfigKey
-from odradek.broker.config.keys.validators import HostAndPort
+from odradek.broker.config.keys.validators import HostAndPort, KafkaRelease
 from odradek.storage.config.config_def import ConfigType, Importance, ValidString, at_least
 
 ODRADEK_KEYS: Final = (
@@ -46,6 +46,15 @@ ODRADEK_KEYS: Final = (
         "When the records inside a produced batch are validated: when-needed (for compaction, timestamp limits, "
         "conversion), or always, as in Apache Kafka. The header and checksum of a batch are always verified.",
         ValidString(("when-needed", "always")),
+    ),
+    BrokerConfigKey(
+        "odradek.as.version",
+        ConfigType.STRING,
+        "",
+        Importance.LOW,
+        "For tests of clients: the broker advertises and serves the API versions of this older release of Apache Kafka "
+        "(0.10.2 to 3.9), and has its defaults: docs/older-releases.md.",
+        KafkaRelease(),
     ),
     BrokerConfigKey(
         "odradek.event.loop.pause.ms",

@@ -40,6 +40,23 @@ class MinusOneOrAtLeast:
 
 
 @dataclass(frozen=True, slots=True)
+class KafkaRelease:
+    """A release of Apache Kafka whose APIs are known; or nothing."""
+
+    def ensure_valid(self, name: str, value: ConfigValue) -> None:
+        if isinstance(value, str) and value:
+            from odradek.protocol.older_releases import release_of
+
+            try:
+                release_of(value)
+            except ValueError as error:
+                raise ConfigError.of_value(name, value, str(error)) from None
+
+    def __str__(self) -> str:
+        return "a release from 0.10.2 to 3.9"
+
+
+@dataclass(frozen=True, slots=True)
 class HostAndPort:
     """`host:port`, or a port alone; or nothing."""
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
 from odradek.broker.security.principal_builder import PrincipalRefused
 from odradek.broker.security.sasl.ports import SaslAuthenticationError, SaslError
-from odradek.protocol.api import API, ApiKey
+from odradek.protocol.api import API, ApiKey, ApiSpec
 from odradek.protocol.codec.codec import decode
 from odradek.protocol.codec.decode_error import DecodeError
 from odradek.protocol.errors import ErrorCode
@@ -80,7 +80,9 @@ class EnabledMechanism(NamedTuple):
 
 
 class SaslServerAuthenticator:
-    """One connection. `answer_versions` answers ApiVersions and notes the software of the client."""
+    """One connection. `answer_versions` answers ApiVersions and notes the software of the client. `apis`: the APIs that
+    clients may ask for, by key.
+    """
 
     def __init__(
         self,
@@ -89,8 +91,10 @@ class SaslServerAuthenticator:
         answer_versions: Callable[[ApiVersionsRequest, int], ApiVersionsResponse],
         answer_unsupported_versions: Callable[[], ApiVersionsResponse],
         principal_of: Callable[[str, str], str],
+        apis: Mapping[int, ApiSpec] = API,
     ) -> None:
         """`principal_of(mechanism, authorization_id)`: such as `User:alice`. Raises: PrincipalRefused."""
+        self._apis = apis
         self._mechanisms = mechanisms
         self._clock = clock
         self._answer_versions = answer_versions
@@ -154,7 +158,7 @@ class SaslServerAuthenticator:
 
     def _handle_kafka_request(self, frame: bytes) -> bytes:
         try:
-            header, position = _read_header(frame)
+            header, position = _read_header(frame, self._apis)
         except DecodeError as error:
             if self.state is SaslState.INITIAL_REQUEST:
                 raise self._failed(
@@ -228,7 +232,7 @@ class SaslServerAuthenticator:
 
     def _unwrapped(self, frame: bytes) -> tuple[RequestHeader, bytes]:
         try:
-            header, position = _read_header(frame)
+            header, position = _read_header(frame, self._apis)
         except DecodeError as error:
             raise InvalidPacket(str(error)) from error
         if header.api_key != ApiKey.SASL_AUTHENTICATE:
@@ -299,10 +303,10 @@ class SaslServerAuthenticator:
         return self._failed(message, _encoded(header, response))
 
 
-def _read_header(frame: bytes) -> tuple[RequestHeader, int | None]:
+def _read_header(frame: bytes, apis: Mapping[int, ApiSpec]) -> tuple[RequestHeader, int | None]:
     """The header, and the position of the body; None if the version is not served. Raises: DecodeError."""
     try:
-        return decode_request_header(frame)
+        return decode_request_header(frame, apis)
     except UnsupportedVersionError as error:
         return error.header, None
 

@@ -64,7 +64,8 @@ class AdminClient:
     async def metadata(self, topics: Iterable[str] | None = ()) -> MetadataResponse:
         """The metadata of these topics, or of all (None)."""
         named = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
-        request = MetadataRequest(topics=named, allow_auto_topic_creation=False)
+        # Versions before 4 cannot forbid the creation of topics; no topic is created by a request that names none.
+        request = MetadataRequest(topics=named, allow_auto_topic_creation=not named)
         response = await self.ask(request, MetadataResponse)
         self._brokers = {node.node_id: Address(node.host, node.port) for node in response.brokers}
         return response

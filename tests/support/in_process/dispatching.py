@@ -27,7 +27,9 @@ Handle = Callable[[object, RequestContext, Request], None]
 class Broker:
     """A dispatcher whose handlers are functions of the test, behind a connection without a socket."""
 
-    def __init__(self) -> None:
+    def __init__(self, **settings: str) -> None:
+        """`settings` of the broker, with `_` for `.`."""
+        config = BrokerConfig({key.replace("_", "."): text for key, text in settings.items()})
         self.handlers: dict[ApiKey, str] = {ApiKey.API_VERSIONS: "odradek.broker.apis.connection.api_versions"}
         self.modules: list[str] = []
         self.tasks: list[asyncio.Future[None]] = []
@@ -37,11 +39,12 @@ class Broker:
         self.first_metadata = FirstMetadata(SystemTimer(owner.clock), owner.call_soon, has_topics=False)
         self.first_metadata.is_awaited = False
         self.dispatcher = Dispatcher(
-            SimpleNamespace(config=BrokerConfig({}), clock=owner.clock),  # type: ignore[arg-type]
+            SimpleNamespace(config=config, clock=owner.clock),  # type: ignore[arg-type]
             self.in_background,
             self.first_metadata,
             self.slices,
             self.handlers,
+            apis=config.apis,
         )
         owner.handle = self.dispatcher.dispatch
         self.owner = owner

@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.Future;
+import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
@@ -76,7 +77,7 @@ public class TransactionalClient {
             case "read":
                 return read(words[1], words[2], words[3]);
             case "transform":
-                transform(words[1], words[2], words[3], words[4], words[5], Integer.parseInt(words[6]));
+                transform(words[1], words[2], words[3], words[4], words[5], Integer.parseInt(words[6]), words[7]);
                 return "";
             default:
                 throw new IllegalArgumentException(words[0]);
@@ -131,9 +132,13 @@ public class TransactionalClient {
         return found.toString();
     }
 
-    /** Every other transaction is aborted once and done again from the offsets that are committed. */
+    /**
+     * Every other transaction is aborted once and done again from the offsets that are committed. The offsets are
+     * committed for a member of the group or, as brokers before 2.5 demand, for the group alone.
+     */
     private static void transform(
-            String bootstrap, String source, String sink, String group, String id, int count) throws Exception {
+            String bootstrap, String source, String sink, String group, String id, int count, String committedFor)
+            throws Exception {
         try (KafkaConsumer<String, String> consumer = consumer(bootstrap, group, "read_committed");
                 KafkaProducer<String, String> producer = producer(bootstrap, id, "20000")) {
             producer.initTransactions();
@@ -152,7 +157,8 @@ public class TransactionalClient {
                     next = record.offset() + 1;
                 }
                 producer.sendOffsetsToTransaction(
-                        Map.of(partition, new OffsetAndMetadata(next)), consumer.groupMetadata());
+                        Map.of(partition, new OffsetAndMetadata(next)),
+                        committedFor.equals("group") ? new ConsumerGroupMetadata(group) : consumer.groupMetadata());
                 if (transactions++ % 2 == 0) {
                     producer.abortTransaction();
                     OffsetAndMetadata committed = consumer.committed(java.util.Set.of(partition)).get(partition);

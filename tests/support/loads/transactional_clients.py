@@ -421,6 +421,8 @@ class JavaTransactions:
     def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None
         self._handles = 0
+        self.commits_for = "member"
+        """`group`: offsets are committed for the group alone, as brokers before 2.5 demand (KIP-447)."""
 
     def execute(self, *words: str) -> str:
         if self._process is None:
@@ -457,4 +459,4 @@ class JavaTransactions:
         return [(int(offset), value) for offset, _, value in pairs]
 
     def transform(self, bootstrap: str, source: str, sink: str, group: str, transactional_id: str, count: int) -> None:
-        self.execute("transform", bootstrap, source, sink, group, transactional_id, str(count))
+        self.execute("transform", bootstrap, source, sink, group, transactional_id, str(count), self.commits_for)

@@ -200,6 +200,44 @@ def test_api_versions_in_an_unknown_version_is_answered_in_version_0(broker: Bro
     assert broker.call(request, 4).error_code == 0  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize(
+    ("release", "version", "named"),
+    [("2.8", 4, [(18, 0, 3)]), ("2.4", 4, [(18, 0, 3)]), ("2.3", 3, []), ("0.10.2", 1, [])],
+)
+def test_an_older_release_refuses_later_versions_of_api_versions_as_it_did(
+    release: str, version: int, named: list[tuple[int, int, int]]
+) -> None:
+    """KIP-511: only releases from 2.4 on name their range."""
+    broker = Broker(odradek_as_version=release)
+    broker.send(struct.pack(">hhih", ApiKey.API_VERSIONS, version, 5, 2) + b"me" + b"\0" * (version >= 3))
+    response = broker.answer(ApiKey.API_VERSIONS, 0)
+    assert isinstance(response, ApiVersionsResponse)
+    assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert [(key.api_key, key.min_version, key.max_version) for key in response.api_keys] == named
+    answer = broker.call(ApiVersionsRequest(client_software_name="a", client_software_version="1"), version - 1)
+    assert isinstance(answer, ApiVersionsResponse)
+    assert answer.error_code == ErrorCode.NONE
+    broker.close()
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "detail"),
+    [
+        (ApiKey.METADATA, 3, "Metadata version 3 is not supported"),
+        (ApiKey.CONTROLLED_SHUTDOWN, 0, "ControlledShutdown version 0 is not supported"),
+        (ApiKey.DESCRIBE_CONFIGS, 0, "Unknown API key 32"),
+    ],
+)
+def test_what_an_older_release_did_not_serve_closes_the_connection(key: ApiKey, version: int, detail: str) -> None:
+    broker = Broker(odradek_as_version="0.10.2")
+    broker.serve(key, refusing(AssertionError("not reached")))
+    broker.send(struct.pack(">hhih", key, version, 5, -1) + bytes(9))
+    reason, found = broker.closed()
+    assert reason is CloseReason.INVALID_REQUEST
+    assert detail in found
+    broker.close()
+
+
 class Gate:
     """Takes SaslAuthenticate. Implements `connection_owner.Authentication`."""
 

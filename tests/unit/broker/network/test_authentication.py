@@ -60,9 +60,7 @@ class Server(Broker):
             SaslParts(clock, InlineIoPool(), bytes, Credentials(), None),
             self.timer,
             self.in_background,
-            lambda request, version, connection: api_versions.response_to(
-                request, version, connection, self.config.metadata_version
-            ),
+            lambda request, version, connection: api_versions.response_to(request, version, connection, self.config),
             api_versions.unsupported_version_response,
         )
         self.authentications.load_listeners()
@@ -337,4 +335,14 @@ def test_a_class_names_the_users(caplog: pytest.LogCaptureFixture) -> None:
     )
     assert f"principal.builder.class raised ValueError in {__file__}, line" in caplog.text
     assert "canary" not in caplog.text
+    server.close()
+
+
+def test_an_older_release_takes_tokens_without_a_request_around_them() -> None:
+    """SaslHandshake v1 and SaslAuthenticate came with 1.0 (KIP-152)."""
+    server = Server(**{"odradek.as.version": "0.11"})
+    server.send(
+        encode_request(RequestHeader(ApiKey.SASL_HANDSHAKE, 1, 5, "me"), SaslHandshakeRequest(mechanism="PLAIN"))
+    )
+    assert server.closed()[0] is CloseReason.INVALID_REQUEST
     server.close()

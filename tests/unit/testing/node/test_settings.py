@@ -26,3 +26,7 @@ def test_with_a_zookeeper_the_defaults_are_those_of_a_cluster() -> None:
 def test_another_type_is_refused() -> None:
     with pytest.raises(TypeError, match=r"log\.retention\.ms"):
         broker_settings({}, {"log_retention_ms": object()})  # type: ignore[dict-item]
+
+
+def test_as_version_is_a_short_name() -> None:
+    assert broker_settings(None, {"as_version": 2.8})["odradek.as.version"] == "2.8"
