@@ -32,6 +32,7 @@ apache-tests: .venv/.installed-for-tests $(APACHE_TESTS)/harness.jar
 	$(BIN)/python -m tests.support.apache_tests $(ARGS)
 
 soak: .venv/.installed-for-tests $(JVM)/.complete .cache/spark/.complete $(APACHE_TESTS)/harness.jar
+	$(PYTEST) -n auto $(PARALLEL) -m "hypothesis and not soak" --hypothesis-profile random-examples --timeout 0 tests
 	$(PYTEST) -m soak --timeout 0 tests
 
 lint: .venv/.installed-for-tests

@@ -15,6 +15,9 @@ import pytest
 from tests import scheduling
 from tests.areas import AreaTimes
 
+RANDOM_EXAMPLES = 1000
+"""Of each property in `make soak`, unless the test sets its own number. Hypothesis' default is 100."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("odradek")
@@ -33,11 +36,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it is ignored, by brokers that tests start, too
-    # How long an example takes depends on what else the machine does.
-    hypothesis.settings.register_profile(
-        "untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
-    )
-    hypothesis.settings.load_profile("untimed")
+    # How long an example takes depends on what else the machine does. A suite that tries other examples in each run can
+    # fail without a change of the code, so the random ones are tried by `make soak`.
+    untimed = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+    hypothesis.settings.register_profile("same-examples", untimed, derandomize=True)
+    hypothesis.settings.register_profile("random-examples", untimed, max_examples=RANDOM_EXAMPLES)
+    hypothesis.settings.load_profile(config.getoption("--hypothesis-profile", None) or "same-examples")
     config.addinivalue_line("markers", "needs(*api_keys): the APIs a conformance test stands on")
     config.pluginmanager.register(_AreaReport())
     # kafka-python 3.0 reads its schemas through a deprecated call of the standard library.

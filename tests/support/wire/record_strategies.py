@@ -9,7 +9,8 @@ from odradek.protocol.records.record import Record, SimpleRecord
 T = 1_700_000_000_000
 
 payloads = st.none() | st.binary(max_size=200) | st.binary(min_size=1, max_size=3).map(lambda seed: seed * 3000)
-timestamps = st.integers(-1, 2**63 - 1) | st.integers(T - 10_000, T + 10_000)
+timestamps = st.integers(-1, 2**63 - 2) | st.integers(T - 10_000, T + 10_000)
+"""The largest distance of two of them is the largest that a batch can have."""
 headers = st.lists(st.tuples(st.text(max_size=20), st.none() | st.binary(max_size=70)), max_size=3).map(tuple)
 simple_records = st.builds(SimpleRecord, timestamps, payloads, payloads, headers)
 headerless_records = st.builds(SimpleRecord, timestamps, payloads, payloads, st.just(()))
