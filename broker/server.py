@@ -24,7 +24,7 @@ from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.machine.ticker import Ticker
 from odradek.broker.metadata.broker_identity import establish_identity, registered_info
 from odradek.broker.metadata.metadata_cache import MetadataCache
-from odradek.broker.metadata.metadata_tree_setup import WaitLimit, close_tree, open_metadata_tree
+from odradek.broker.metadata.metadata_tree_setup import WaitLimit, close_tree, open_acl_tree, open_metadata_tree
 from odradek.broker.metadata.policy_setup import load_authorizer, load_policies
 from odradek.broker.network.request_log_switch import RequestLogSwitch, secrets_of
 from odradek.broker.network.socket_server import SocketServer
@@ -104,6 +104,8 @@ class KafkaServer:
         self._passwords = Passwords(config, self._machine.io_pool)
         self._policies = Policies(self.clock)
         self._authorizer: Authorizer | None = None
+        self._acl_tree: MetadataTree | None = None
+        """The ZooKeeper of ACLs; None: they are in the metadata tree."""
         self._scram_credentials = ScramCredentialCache()
         self._log_manager = make_log_manager(config, self.clock, self.timer, self._machine)
         self._log_manager.on_log_dir_failure = self._on_log_dir_failure
@@ -169,7 +171,9 @@ class KafkaServer:
         self.config.assign_broker_id(self.broker_id)
         self._ticker.start()
         self._watch_loop(self.config.odradek_event_loop_pause_ms)
-        self._authorizer = await load_authorizer(self.config, client, self.clock, self.timer, self._machine.rng)
+        self._acl_tree = await open_acl_tree(self.config)
+        acl_client = client if self._acl_tree is None else MetadataClient(self._acl_tree)
+        self._authorizer = await load_authorizer(self.config, acl_client, self.clock, self.timer, self._machine.rng)
         dynamic = await self._load_dynamic_configs(client)
         await self._start_token_manager(client)
         topics = sorted(await client.topics())
@@ -379,6 +383,8 @@ class KafkaServer:
         self._log_manager.shutdown()
         if self._tree is not None and wait_limit is not None:
             await close_tree(self._tree, wait_limit, None if services is None else services.controller.shutdown())
+        if self._acl_tree is not None:
+            await self._acl_tree.close()
         self._machine.io_pool.close()
         if self._has_started:
             logger.info("[KafkaServer id=%d] shut down completed", self.broker_id)

@@ -31,6 +31,7 @@ from odradek.broker.config.endpoint import parse_csv, parse_csv_map
 from odradek.broker.config.keys.general import ACL_AUTHORIZER, ACL_AUTHORIZER_KEYS
 from odradek.broker.config.keys.not_served.effects import WITHOUT_EFFECT, acts_on_a_listener
 from odradek.broker.config.keys.quotas import BROKER_QUOTAS
+from odradek.broker.config.keys.zookeeper import ACL_ZOOKEEPER_KEYS
 from odradek.broker.config.listeners import Listeners
 from odradek.controller.model.config_codes import ConfigSource
 from odradek.protocol.api import API, ApiSpec
@@ -125,7 +126,7 @@ class BrokerConfig(BrokerConfigValues):
     @property
     def unknown_keys(self) -> list[str]:
         """Settings that are not in the table; a `listener.name.` prefix is ignored."""
-        known = ACL_AUTHORIZER_KEYS if self.authorizer_class_name == ACL_AUTHORIZER else ()
+        known = (*ACL_AUTHORIZER_KEYS, *ACL_ZOOKEEPER_KEYS) if self.authorizer_class_name == ACL_AUTHORIZER else ()
         return sorted(
             name
             for name in self._explicit

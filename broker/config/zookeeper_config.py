@@ -9,14 +9,19 @@ Kafka: KafkaServer.zkClientConfigFromKafkaConfig, ZkConfigs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
+from odradek.broker.config.config_keys import BROKER_CONFIG_KEYS
+from odradek.broker.config.keys.zookeeper import ACL_ZOOKEEPER_KEYS, ACL_ZOOKEEPER_URL
 from odradek.broker.machine.startup_error import StartupError
 from odradek.controller.tree.zookeeper_settings import ZooKeeperSettings, ZooKeeperTls, hosts_and_chroot
+from odradek.storage.config.config_def import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from odradek.broker.config.broker_config import BrokerConfig
-    from odradek.storage.config.config_def import Password
+    from odradek.storage.config.config_def import ConfigValue, Password
 
 STORE_TYPES: Final = {".pem": "PEM", ".jks": "JKS", ".p12": "PKCS12", ".bcfks": "BCFKS"}
 """The type of a store by the ending of its file name, as in ZooKeeper."""
@@ -25,15 +30,51 @@ SASL_USERNAME: Final = "odradek.zookeeper.sasl.username"
 SASL_PASSWORD: Final = "odradek.zookeeper.sasl.password"
 
 
+Value: TypeAlias = "Callable[[str], ConfigValue]"
+"""The typed value of a key."""
+
+
 def zookeeper_settings(config: BrokerConfig) -> ZooKeeperSettings:
     """Raises StartupError for an invalid or unsupported value."""
+    return _settings(config, "zookeeper.connect", config.zookeeper_connect or "", config.value)
+
+
+def authorizer_zookeeper_settings(config: BrokerConfig) -> ZooKeeperSettings | None:
+    """Those of AclAuthorizer, if a key `authorizer.zookeeper.*` sets one; the others are the broker's.
+
+    Raises: StartupError. Kafka: AclAuthorizer.configure, AclAuthorizer.zkClientConfigFromKafkaConfigAndMap.
+    """
+    if not ACL_ZOOKEEPER_KEYS & config.settings.keys():
+        return None
+    connect = config.settings.get(ACL_ZOOKEEPER_URL, config.zookeeper_connect or "").strip()
+    if not connect:
+        raise StartupError(f"AclAuthorizer has a ZooKeeper of its own only with {ACL_ZOOKEEPER_URL}")
+
+    def value(name: str) -> ConfigValue:
+        key = f"authorizer.{name}"
+        if key not in ACL_ZOOKEEPER_KEYS or key not in config.settings:
+            return config.value(name)
+        try:
+            return BROKER_CONFIG_KEYS[name].parse(config.settings[key].strip())
+        except ConfigError as error:
+            raise StartupError(f"{key}: {error}") from error
+
     try:
-        hosts, chroot = hosts_and_chroot(config.zookeeper_connect or "")
+        return _settings(config, ACL_ZOOKEEPER_URL, connect, value)
+    except StartupError as error:
+        raise StartupError(f"The ZooKeeper of AclAuthorizer (authorizer.zookeeper.*): {error}") from error
+
+
+def _settings(config: BrokerConfig, key: str, connect: str, value: Value) -> ZooKeeperSettings:
+    try:
+        hosts, chroot = hosts_and_chroot(connect)
     except ValueError as error:
-        raise StartupError(f"zookeeper.connect={error}") from error
-    session_timeout_ms = config.zookeeper_session_timeout_ms
-    connection_timeout_ms = config.zookeeper_connection_timeout_ms
-    tls, sasl = _tls(config), _sasl(config)
+        raise StartupError(f"{key}={error}") from error
+    session_timeout_ms = cast("int", value("zookeeper.session.timeout.ms"))
+    connection_timeout_ms = cast("int | None", value("zookeeper.connection.timeout.ms"))
+    if connection_timeout_ms is None:  # also of the authorizer, as in Apache Kafka
+        connection_timeout_ms = config.zookeeper_session_timeout_ms
+    tls, sasl = _tls(value), _sasl(config)
     if config.zookeeper_set_acl and sasl is None and (tls is None or tls.key_and_certificates is None):
         raise StartupError(
             "zookeeper.set.acl is true, but the broker does not authenticate to ZooKeeper: set zookeeper.ssl.client."
@@ -43,39 +84,39 @@ def zookeeper_settings(config: BrokerConfig) -> ZooKeeperSettings:
         hosts=hosts,
         chroot=chroot,
         session_timeout_ms=session_timeout_ms,
-        connection_timeout_ms=session_timeout_ms if connection_timeout_ms is None else connection_timeout_ms,
-        max_in_flight_requests=config.zookeeper_max_in_flight_requests,
+        connection_timeout_ms=connection_timeout_ms,
+        max_in_flight_requests=cast("int", value("zookeeper.max.in.flight.requests")),
         sets_acl=config.zookeeper_set_acl,
         tls=tls,
         sasl=sasl,
     )
 
 
-def _tls(config: BrokerConfig) -> ZooKeeperTls | None:
-    if not config.value("zookeeper.ssl.client.enable"):
+def _tls(value: Value) -> ZooKeeperTls | None:
+    if not value("zookeeper.ssl.client.enable"):
         return None
-    if config.value("zookeeper.ssl.ocsp.enable"):
+    if value("zookeeper.ssl.ocsp.enable"):
         raise StartupError("zookeeper.ssl.ocsp.enable is true, but OCSP is not supported")
-    enabled = cast("list[str] | None", config.value("zookeeper.ssl.enabled.protocols"))
-    identification = _text(config, "zookeeper.ssl.endpoint.identification.algorithm") or ""
+    enabled = cast("list[str] | None", value("zookeeper.ssl.enabled.protocols"))
+    identification = _text(value, "zookeeper.ssl.endpoint.identification.algorithm") or ""
     if identification.lower() not in ("", "https"):
         raise StartupError(f"zookeeper.ssl.endpoint.identification.algorithm={identification}: either HTTPS or empty")
     return ZooKeeperTls(
-        protocols=tuple(enabled or [_text(config, "zookeeper.ssl.protocol") or ""]),
-        cipher_suites=tuple(cast("list[str] | None", config.value("zookeeper.ssl.cipher.suites")) or ()),
-        key_and_certificates=_store(config, "zookeeper.ssl.keystore"),
-        key_password=_secret(config, "zookeeper.ssl.keystore.password"),
-        trusted_certificates=_store(config, "zookeeper.ssl.truststore"),
+        protocols=tuple(enabled or [_text(value, "zookeeper.ssl.protocol") or ""]),
+        cipher_suites=tuple(cast("list[str] | None", value("zookeeper.ssl.cipher.suites")) or ()),
+        key_and_certificates=_store(value, "zookeeper.ssl.keystore"),
+        key_password=_secret(value, "zookeeper.ssl.keystore.password"),
+        trusted_certificates=_store(value, "zookeeper.ssl.truststore"),
         verifies_host_name=bool(identification),
-        checks_revocation=bool(config.value("zookeeper.ssl.crl.enable")),
+        checks_revocation=bool(value("zookeeper.ssl.crl.enable")),
     )
 
 
-def _store(config: BrokerConfig, prefix: str) -> str | None:
-    location = _text(config, f"{prefix}.location")
+def _store(value: Value, prefix: str) -> str | None:
+    location = _text(value, f"{prefix}.location")
     if location is None:
         return None
-    kind = _text(config, f"{prefix}.type")
+    kind = _text(value, f"{prefix}.type")
     if kind is None:
         kind = next((kind for ending, kind in STORE_TYPES.items() if location.endswith(ending)), None)
     if kind is None:
@@ -89,7 +130,7 @@ def _store(config: BrokerConfig, prefix: str) -> str | None:
 
 
 def _sasl(config: BrokerConfig) -> dict[str, str] | None:
-    username, password = _text(config, SASL_USERNAME), _secret(config, SASL_PASSWORD)
+    username, password = _text(config.value, SASL_USERNAME), _secret(config.value, SASL_PASSWORD)
     if username is None and password is None:
         return None
     if username is None or password is None:
@@ -101,10 +142,10 @@ def _sasl(config: BrokerConfig) -> dict[str, str] | None:
     return {"mechanism": "DIGEST-MD5", "username": username, "password": password}
 
 
-def _text(config: BrokerConfig, key: str) -> str | None:
-    return cast("str | None", config.value(key))
+def _text(value: Value, key: str) -> str | None:
+    return cast("str | None", value(key))
 
 
-def _secret(config: BrokerConfig, key: str) -> str | None:
-    password = cast("Password | None", config.value(key))
+def _secret(value: Value, key: str) -> str | None:
+    password = cast("Password | None", value(key))
     return None if password is None else password.value

@@ -12,6 +12,8 @@ import os
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from odradek.broker.config.keys.general import ACL_AUTHORIZER
+from odradek.broker.config.keys.zookeeper import ACL_ZOOKEEPER_KEYS
 from odradek.controller.tree.embedded_tree import METADATA_FILE, EmbeddedTree
 from odradek.controller.tree.metadata_tree import MetadataTree
 
@@ -46,6 +48,20 @@ async def open_metadata_tree(config: BrokerConfig, clock: Clock, on_failure: OnF
     is_log_dir = config.metadata_dir in config.log_dirs
     os.makedirs(config.metadata_dir, 0o777 if is_log_dir else 0o700, exist_ok=True)
     return await EmbeddedTree.open(os.path.join(config.metadata_dir, METADATA_FILE), clock, on_failure)
+
+
+async def open_acl_tree(config: BrokerConfig) -> MetadataTree | None:
+    """Open the ZooKeeper that only AclAuthorizer uses; None: ACLs are in the metadata tree.
+
+    Raises: StartupError, TreeError. The caller closes the tree.
+    """
+    if config.authorizer_class_name != ACL_AUTHORIZER or not ACL_ZOOKEEPER_KEYS & config.settings.keys():
+        return None
+    from odradek.broker.config.zookeeper_config import authorizer_zookeeper_settings
+    from odradek.controller.tree.zookeeper_tree import ZooKeeperTree
+
+    settings = authorizer_zookeeper_settings(config)
+    return None if settings is None else await ZooKeeperTree.open(settings)
 
 
 class WaitLimit:

@@ -147,3 +147,16 @@ ZOOKEEPER_KEYS: Final = (
         "Whether OCSP is consulted for ZooKeeper's certificates.",
     ),
 )
+
+ACL_ZOOKEEPER_URL: Final = "authorizer.zookeeper.url"
+
+ACL_ZOOKEEPER_KEYS: Final = frozenset(
+    {
+        ACL_ZOOKEEPER_URL,
+        "authorizer.zookeeper.connection.timeout.ms",
+        "authorizer.zookeeper.session.timeout.ms",
+        "authorizer.zookeeper.max.in.flight.requests",
+        *(f"authorizer.{key.name}" for key in ZOOKEEPER_KEYS if key.name.startswith("zookeeper.ssl.")),
+    }
+)
+"""Keys of AclAuthorizer: ACLs in a ZooKeeper of their own. They are in no table, as in Apache Kafka."""

@@ -29,8 +29,6 @@ logger = logging.getLogger(__name__)
 
 KEY: Final = "authorizer.class.name"
 KRAFT_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-OTHER_ZOOKEEPER: Final = "authorizer.zookeeper."
-"""How the keys of another ZooKeeper for ACLs begin."""
 
 
 async def make_authorizer(
@@ -46,9 +44,6 @@ async def make_authorizer(
         raise StartupError(f"{KEY}={path}: it keeps ACLs in KRaft, and there is no KRaft mode; use {ACL_AUTHORIZER}.")
     if path != ACL_AUTHORIZER:
         return new_instance(KEY, path, Authorizer, config.settings)
-    other = sorted(name for name in config.settings if name.startswith(OTHER_ZOOKEEPER))
-    if other:
-        raise StartupError(f"{other[0]} is set, but ACLs are stored in the metadata tree of the broker only.")
     try:
         has_prefixed_acls = config.metadata_version >= MetadataVersion.IBP_2_0_IV1
         authorizer = AclAuthorizer(client, clock, timer, random_below, has_prefixed_acls=has_prefixed_acls)

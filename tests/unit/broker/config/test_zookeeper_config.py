@@ -1,12 +1,18 @@
 from __future__ import annotations
 
+import re
 import sys
 from types import ModuleType
 
 import pytest
 
 from odradek.broker.config.broker_config import BrokerConfig
-from odradek.broker.config.zookeeper_config import SASL_PASSWORD, SASL_USERNAME, zookeeper_settings
+from odradek.broker.config.zookeeper_config import (
+    SASL_PASSWORD,
+    SASL_USERNAME,
+    authorizer_zookeeper_settings,
+    zookeeper_settings,
+)
 from odradek.broker.machine.startup_error import StartupError
 from odradek.controller.tree.zookeeper_settings import ZooKeeperSettings, ZooKeeperTls
 
@@ -125,3 +131,65 @@ def test_acls_need_an_authentication() -> None:
             settings({**owned, **nobody})
     assert settings({**owned, **SASL}).sets_acl
     assert settings({**owned, **TLS, "zookeeper.ssl.keystore.location": "/k.pem"}).sets_acl
+
+
+def of_acls(keys: dict[str, str]) -> ZooKeeperSettings | None:
+    return authorizer_zookeeper_settings(BrokerConfig({"zookeeper.connect": "zk:2181/kafka", **keys}))
+
+
+def test_acls_are_in_the_metadata_tree_unless_a_key_of_theirs_is_set() -> None:
+    assert of_acls({"zookeeper.session.timeout.ms": "6000"}) is None
+    assert of_acls({"authorizer.zookeeper.session.timeout.ms": " 5000 "}) == ZooKeeperSettings(
+        hosts="zk:2181", chroot="/kafka", session_timeout_ms=5000
+    )
+
+
+def test_settings_of_the_zookeeper_of_acls_come_before_those_of_the_broker() -> None:
+    broker = {
+        **TLS,
+        "zookeeper.session.timeout.ms": "2",
+        "zookeeper.ssl.truststore.location": "/t.pem",
+        "zookeeper.ssl.keystore.location": "/k.pem",
+        "zookeeper.ssl.keystore.password": "one",
+    }
+    own = {
+        "url": " acl:1/deep ",
+        "max.in.flight.requests": "4",
+        "session.timeout.ms": "7",
+        "ssl.keystore.location": "/own.pem",
+        "ssl.keystore.password": "two",
+        "ssl.endpoint.identification.algorithm": "",
+    }
+    tls = ZooKeeperTls(
+        key_and_certificates="/own.pem", key_password="two", trusted_certificates="/t.pem", verifies_host_name=False
+    )
+    assert of_acls(broker | {f"authorizer.zookeeper.{key}": text for key, text in own.items()}) == ZooKeeperSettings(
+        hosts="acl:1",
+        chroot="/deep",
+        session_timeout_ms=7,
+        connection_timeout_ms=2,
+        max_in_flight_requests=4,
+        tls=tls,
+    )
+    assert of_acls(TLS | {"authorizer.zookeeper.ssl.client.enable": "false"}) == ZooKeeperSettings(
+        hosts="zk:2181", chroot="/kafka"
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "message"),
+    [
+        ("session.timeout.ms", "soon", "authorizer.zookeeper.session.timeout.ms: Invalid value soon"),
+        ("url", "a:1,,b:2", "authorizer.zookeeper.url=a:1,,b:2: expected host:port"),
+        ("ssl.client.enable", "perhaps", "authorizer.zookeeper.ssl.client.enable: Invalid value perhaps"),
+    ],
+)
+def test_what_is_wrong_with_the_zookeeper_of_acls_is_named(key: str, text: str, message: str) -> None:
+    with pytest.raises(StartupError, match=f"The ZooKeeper of AclAuthorizer.*{re.escape(message)}"):
+        of_acls({f"authorizer.zookeeper.{key}": text})
+
+
+def test_a_single_node_may_have_its_acls_in_a_zookeeper() -> None:
+    config = BrokerConfig({"authorizer.zookeeper.url": "acl:1"})
+    assert authorizer_zookeeper_settings(config) == ZooKeeperSettings(hosts="acl:1")
+    assert config.unknown_keys == ["authorizer.zookeeper.url"], "keys of AclAuthorizer alone"

@@ -109,7 +109,11 @@ def test_a_class_of_an_operator(tmp_path: Path) -> None:
         ({KEY: "night_shift:NotWaiting"}, "the method create_acls is not async; the broker awaits it"),
         ({KEY: "night_shift:NightOnly"}, "the object cannot be made: KeyError: 'night.begins'"),
         ({KEY: KAFKA, "super.users": "alice"}, "super.users: expected a string in format principalType"),
-        ({KEY: KAFKA, "authorizer.zookeeper.url": "z:2181"}, "authorizer.zookeeper.url is set, but"),
+        (
+            {KEY: KAFKA, "authorizer.zookeeper.url": "127.0.0.1:1", "authorizer.zookeeper.connection.timeout.ms": "1"},
+            "no ZooKeeper server at 127.0.0.1:1 answered within 1 ms",
+        ),
+        ({KEY: KAFKA, "authorizer.zookeeper.session.timeout.ms": "1"}, "only with authorizer.zookeeper.url"),
     ],
 )
 def test_a_start_that_is_refused(tmp_path: Path, settings: dict[str, str], message: str) -> None:
