@@ -203,6 +203,7 @@ class KafkaServer:
         links.serve(services, dispatcher)
         await self._start_metrics(services, sockets, dispatcher)
         services.spawn, services.in_slices = dispatcher.spawn, dispatcher.in_slices
+        services.observe_requests = dispatcher.observe
         RequestLogSwitch(dispatcher, services.logger_levels, self.clock, secrets_of(self.config))
         services.quotas.when_enabled(lambda: dispatcher.observe(RequestThrottle(services.quotas)))
         handlers = ConfigHandlers(services, dynamic, sockets, broker_info)

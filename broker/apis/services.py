@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from odradek.broker.metadata.internal_topics import AutoTopicCreationManager
     from odradek.broker.metadata.metadata_cache import MetadataCache
     from odradek.broker.metadata.topic_waits import TopicWaits
-    from odradek.broker.network.request import RequestContext
+    from odradek.broker.network.request import RequestContext, RequestObserver
     from odradek.broker.quotas.quota_managers import QuotaManagers
     from odradek.broker.replica_manager.replica_manager import ReplicaManager
     from odradek.broker.security.authorizer.ports import Authorizer
@@ -91,6 +91,8 @@ class Services:
     spawn: Spawn = field(init=False)
     in_slices: InSlices = field(init=False)
     """Both come from the dispatcher, which has the error response of each API."""
+    observe_requests: Callable[[RequestObserver], None] = field(init=False)
+    """Calls an observer for each request that arrives from now on."""
     slices: SlicedWork
     """Runs long work, a slice of each in turn."""
     host_addresses: HostAddresses = field(init=False)

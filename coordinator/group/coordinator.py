@@ -23,6 +23,7 @@ from odradek.coordinator.group.group_administration import (
 from odradek.coordinator.group.group_metadata_manager import GroupMetadataManager
 from odradek.coordinator.group.joining import GroupJoiner, Join
 from odradek.coordinator.group.membership import Membership
+from odradek.coordinator.group.observer import GroupObserver
 from odradek.coordinator.group.offset_service import OffsetService
 from odradek.coordinator.group.rebalance import Rebalancer
 from odradek.coordinator.group.state.group_metadata import GroupMetadata
@@ -135,6 +136,10 @@ class GroupCoordinator:
         Kafka: GroupCoordinator.handleDeletedPartitions.
         """
         self._groups.forget_partitions(topic_partitions)
+
+    def observe(self, observer: GroupObserver) -> None:
+        """Call the observer for each event of a group from now on."""
+        self._groups.observer = self._rebalancer.observer = observer
 
     @property
     def purgatories(self) -> tuple[DelayedOperationPurgatory[DelayedOperation], ...]:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
 from odradek.coordinator.group.config import GroupConfig
 from odradek.coordinator.group.loading import Replay, loaded_groups
+from odradek.coordinator.group.observer import GroupObserver
 from odradek.coordinator.group.state.group_metadata import GroupMetadata
 from odradek.coordinator.group.state.group_offsets import CommittedOffset, OffsetAndMetadata, expiry_policy
 from odradek.coordinator.group.state.group_states import GroupEvent, GroupState
@@ -104,6 +105,7 @@ class GroupMetadataManager:
         self.is_active = False
         self.expired_offsets = 0
         """Offsets that were removed because of their age, since the start."""
+        self.observer: GroupObserver | None = None
         self._groups: dict[str, GroupMetadata] = {}
         self._groups_of_partition: dict[int, dict[str, GroupMetadata]] = {}
         # Groups with offsets in the open transaction of a producer id. The marker names only the producer.
@@ -154,6 +156,10 @@ class GroupMetadataManager:
         if not neighbours:
             del self._groups_of_partition[partition]
 
+    def _changed(self, group: GroupMetadata) -> None:
+        if self.observer is not None:
+            self.observer.changed(group)
+
     # -- writing ---------------------------------------------------------------------------------------------
 
     def store_group(
@@ -179,6 +185,7 @@ class GroupMetadataManager:
         def appended(error: ErrorCode, _: int) -> None:
             if error == ErrorCode.NONE:
                 done(error)
+                self._changed(group)
                 return
             answer = GROUP_APPEND_ERRORS.get(error, error)
             _log.warning(
@@ -269,6 +276,7 @@ class GroupMetadataManager:
                 group.offsets.commit_appended(topic_partition, committed)
             else:
                 group.offsets.transactional_commit_appended(producer.producer_id, topic_partition, committed)
+        self._changed(group)
 
     def _offsets_failed(self, group: GroupMetadata, offsets: Offsets, producer: TransactionalProducer | None) -> None:
         for topic_partition, offset in offsets.items():
@@ -307,6 +315,7 @@ class GroupMetadataManager:
             group = self._groups.get(group_id)
             if group is not None and not group.is_dead:
                 group.offsets.complete_transaction(producer_id, committed=committed)
+                self._changed(group)
             self._forget_producer_of(producer_id, group_id)
 
     def _forget_producer_of(self, producer_id: int, group_id: str) -> None:
@@ -371,6 +380,7 @@ class GroupMetadataManager:
         if is_gone:
             self._drop(group)
             self._on_gone(group)
+        self._changed(group)
         # A group of generation 0 has no metadata record: it only stored offsets.
         was_written = is_gone and group.generation_id > 0
         for start in range(0, len(removed) or was_written, TOMBSTONES_A_STEP):
@@ -472,4 +482,5 @@ class GroupMetadataManager:
         for group in gone:
             group.lifecycle.fire(GroupEvent.REMOVED)
             self._on_gone(group)
+            self._changed(group)
             yield None

@@ -30,6 +30,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from odradek.coordinator.group.config import GroupConfig
+from odradek.coordinator.group.observer import GroupObserver
 from odradek.coordinator.group.sessions import MemberSessions
 from odradek.coordinator.group.state.group_metadata import GroupMetadata
 from odradek.coordinator.group.state.group_states import GroupEvent, GroupState
@@ -140,13 +141,14 @@ class DelayedSync(DelayedOperation):
 class Rebalancer:
     """Moves groups from generation to generation."""
 
-    __slots__ = ("_config", "_store_group", "completed_rebalances", "purgatory", "sessions")
+    __slots__ = ("_config", "_store_group", "completed_rebalances", "observer", "purgatory", "sessions")
 
     def __init__(self, config: GroupConfig, timer: SystemTimer, store_group: StoreGroup) -> None:
         self._config = config
         self._store_group = store_group
         self.purgatory = DelayedOperationPurgatory[DelayedOperation]("Rebalance", timer)
         self.completed_rebalances = 0
+        self.observer: GroupObserver | None = None
         self.sessions = MemberSessions(
             timer,
             on_expired=lambda group, member: self.remove_member(
@@ -198,6 +200,8 @@ class Rebalancer:
             group.generation_id,
             reason,
         )
+        if self.observer is not None:
+            self.observer.rebalance_begins(group, reason)
         self._watch_join(barrier, group)
         _send_responses(responses)
 
@@ -260,6 +264,8 @@ class Rebalancer:
             return
         group.init_next_generation()
         self.completed_rebalances += 1
+        if self.observer is not None:
+            self.observer.changed(group)
         if group.state is GroupState.EMPTY:
             _log.info("Group %s with generation %d is now empty", group.group_id, group.generation_id)
             self._store_group(group, {}, lambda error: _warn_if_not_stored(group, error))

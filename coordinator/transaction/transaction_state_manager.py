@@ -97,6 +97,8 @@ class TransactionStateManager:
         self._on_unfinished = on_unfinished
         self._on_unload = on_unload
         self._partitions: dict[int, _Partition] = {}
+        self.observer: Callable[[TransactionMetadata], None] | None = None
+        """Called with each transaction whose state or partitions have changed in the log."""
         self.work = SlicedWork(timer, clock)
         """Sweeps over all transactions; separate from loading, so that a sweep does not wait for a load."""
         self._ownership = PartitionOwnership(
@@ -201,6 +203,8 @@ class TransactionStateManager:
         if error == _E.NONE:
             if isinstance(owned, Owned) and is_current:
                 owned.metadata.complete_transition_to(transit)
+                if self.observer is not None:
+                    self.observer(owned.metadata)
                 return _E.NONE
             return owned if isinstance(owned, ErrorCode) else _E.NOT_COORDINATOR
         answer = APPEND_ERRORS.get(error, error)

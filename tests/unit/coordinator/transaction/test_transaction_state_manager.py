@@ -259,3 +259,20 @@ def test_nothing_expires_without_a_log(caplog: pytest.LogCaptureFixture) -> None
     with caplog.at_level(logging.WARNING):
         world.states.expire()
     assert "this broker has no log for it" in caplog.text
+
+
+def test_an_observer_sees_each_change_that_is_in_the_log() -> None:
+    world = World()
+    world.lead_all()
+    seen: list[tuple[str, TransactionState]] = []
+    world.states.observer = lambda metadata: seen.append((metadata.transactional_id, metadata.state))
+    metadata = world.add("id")
+    metadata.producer_epoch = 0
+    world.log.hold = True
+    world.append("id", metadata.prepare_add_partitions([P0], START_MS))
+    assert seen == []
+    world.log.release()
+    assert seen == [("id", TransactionState.ONGOING)]
+    world.append("id", metadata.prepare_abort_or_commit(TransactionState.PREPARE_COMMIT, START_MS))
+    world.log.release(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    assert seen == [("id", TransactionState.ONGOING)]
