@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Self
 
+from odradek.testing.assertions.broker_assertions import AsyncBrokerAssertions
 from odradek.testing.node import lifecycle  # noqa: F401 - registers its questions
 from odradek.testing.node.making import make_node
 from odradek.testing.node.ports import BrokerStopped, Node, Started
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from odradek.testing.node.settings import SettingValue
 
 
-class AsyncBroker:
+class AsyncBroker(AsyncBrokerAssertions):
     """The methods of `Broker`, to be awaited."""
 
     def __init__(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
+from odradek.testing.assertions.broker_assertions import BrokerAssertions
 from odradek.testing.node import lifecycle  # noqa: F401 - registers its questions
 from odradek.testing.node.making import make_node
 from odradek.testing.node.ports import BrokerStopped, Node, Started
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from odradek.testing.node.settings import SettingValue
 
 
-class Broker:
+class Broker(BrokerAssertions):
     """A broker on a free port of 127.0.0.1, with its data in memory.
 
     By default it runs in a thread of this process; with `own_process` in a process of its own, which ends with this

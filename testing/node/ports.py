@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from odradek.testing.errors import BrokerStopped as BrokerStopped
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from concurrent.futures import Future
-
-
-class BrokerStopped(Exception):
-    """The broker does not run, or it ended before it answered."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from odradek.controller.tree.private_file import IN_MEMORY
 from odradek.testing.node.data_directory import DataDirectory
 from odradek.testing.node.kept_ports import KeptPorts
 from odradek.testing.node.unsynced_files import UnsyncedFiles
+from odradek.testing.observations.observations import Observations
 from odradek.timer.clock import AdjustableClock
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class RunningBroker:
         self._servers = 0
         """How many servers there have been."""
         self._server: KafkaServer | None = None
+        self._observations: Observations | None = None
         self.clock = AdjustableClock()
 
     @property
@@ -51,6 +53,12 @@ class RunningBroker:
     @property
     def services(self) -> Services:
         return self.server.services
+
+    @property
+    def observations(self) -> Observations:
+        """What was observed since the start or the last reset."""
+        assert self._observations is not None, "the broker has not started"
+        return self._observations
 
     @property
     def addresses(self) -> dict[str, str]:
@@ -70,6 +78,7 @@ class RunningBroker:
     async def stop(self) -> None:
         """Stop the broker and remove its data."""
         server, self._server = self._server, None
+        self._end_observations("The broker was stopped before it answered")
         try:
             if server is not None:
                 await server.stop()
@@ -78,6 +87,7 @@ class RunningBroker:
 
     async def reset(self) -> None:
         """Replace the broker by a fresh one on the same ports. The connections of clients are closed."""
+        self._end_observations("The broker was reset before it answered")
         await self.server.stop()
         if self._directory is not None:
             self._directory.clear()
@@ -93,7 +103,13 @@ class RunningBroker:
         machine = Machine(io_pool=ThreadIoPool(self._loop), workers=WorkerProcesses(self._loop), fs=UnsyncedFiles())
         server = KafkaServer(config, clock=self.clock, open_tree=_open_tree, listen=self._ports.open, machine=machine)
         await server.start()
+        self._observations = Observations(server.services)
         return server
+
+    def _end_observations(self, reason: str) -> None:
+        observations, self._observations = self._observations, None
+        if observations is not None:
+            observations.close(reason)
 
     def _close(self) -> None:
         self._ports.close()

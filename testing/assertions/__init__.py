@@ -1,0 +1,1 @@
+"""Assertions about a broker without a client: its records, requests, groups and transactions; the failure report."""

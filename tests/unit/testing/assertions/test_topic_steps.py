@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import pytest
+
+from odradek.protocol.api import ApiKey
+from odradek.testing.errors import BrokerStopped, NoSuchTopic, TopicDeleted, WaitTimedOut
+from tests.support.in_process.observed_broker import ObservedBroker, TransactionalClient, produce_fields
+from tests.support.wire.requests import batch
+
+
+def test_a_part_of_a_batch(observed: ObservedBroker) -> None:
+    observed.produce("t", *(b"%d" % number for number in range(10)))
+    assert observed.topic("t").values(start=3, end=5) == [b"3", b"4"]
+    assert observed.topic("t").values(start={0: 8}) == [b"8", b"9"]
+
+
+def test_a_topic_that_does_not_exist(observed: ObservedBroker) -> None:
+    with pytest.raises(NoSuchTopic, match="There is no topic u; there are: t"):
+        observed.topic("u").records()
+    with pytest.raises(NoSuchTopic, match="There is no topic u; there are: t"):
+        observed.topic("u").describe()
+
+
+def producing(observed: ObservedBroker, *values: bytes) -> None:
+    observed.meanwhile(
+        *(
+            lambda value=value: observed.dispatch(ApiKey.PRODUCE, 9, **produce_fields("t", batch(value)))
+            for value in values
+        )  # type: ignore[misc]
+    )
+
+
+def test_a_wait_ends_when_the_records_are_there(observed: ObservedBroker) -> None:
+    producing(observed, b"a", b"b", b"c")
+    assert [record.value for record in observed.topic("t").wait_for(3)] == [b"a", b"b", b"c"]
+
+
+def test_a_wait_reads_only_what_is_new(observed: ObservedBroker) -> None:
+    observed.produce("t", b"a")
+    producing(observed, b"b")
+    observed.topic("t").wait_for(2)
+    assert observed.asked.count("topic_records") == 2
+
+
+def test_a_wait_for_some_records(observed: ObservedBroker) -> None:
+    producing(observed, b"a", b"b", b"a")
+    records = observed.topic("t").wait_for(2, where=lambda record: record.value == b"a")
+    assert [record.offset for record in records] == [0, 2]
+
+
+def test_a_wait_for_committed_records(observed: ObservedBroker) -> None:
+    client = TransactionalClient(observed, "id")
+    client.send("t", b"a")
+    observed.meanwhile(
+        lambda: observed.dispatch(ApiKey.END_TXN, 3, transactional_id="id", committed=True, **client.producer)  # type: ignore[func-returns-value]
+    )
+    (record,) = observed.topic("t").wait_for(1, isolation="read_committed")
+    assert record.transaction == "committed"
+
+
+def test_a_wait_for_a_topic_that_is_created_meanwhile(observed: ObservedBroker) -> None:
+    observed.meanwhile(
+        lambda: observed.dispatch(
+            ApiKey.CREATE_TOPICS,
+            7,
+            topics=[{"name": "u", "num_partitions": 1, "replication_factor": 1}],
+            timeout_ms=5_000,
+        )
+    )
+    observed.topic("u").wait_until_created()
+    assert observed.topic("u").records() == []
+
+
+def test_a_wait_that_times_out_says_what_is_there(observed: ObservedBroker) -> None:
+    observed.produce("t", b"a", b"x", key=b"k")
+    with pytest.raises(WaitTimedOut) as error:
+        observed.topic("t").wait_for(2, where=lambda record: record.value == b"a", timeout=0.01)
+    assert str(error.value).splitlines() == [
+        "Waited 0.01 s for 2 records in topic t: there is 1",
+        "    0@0 k=a",
+        "  and among the records that `where` does not take:",
+        "    0@1 k=x",
+    ]
+    with pytest.raises(WaitTimedOut, match=r"1 record in topic u: there is no such topic; there are: t"):
+        observed.topic("u").wait_for(timeout=0.01)
+
+
+def delete(observed: ObservedBroker) -> None:
+    observed.dispatch(ApiKey.DELETE_TOPICS, 6, topics=[{"name": "t"}], timeout_ms=5_000)
+
+
+def test_a_wait_for_records_of_a_topic_that_is_deleted_meanwhile(observed: ObservedBroker) -> None:
+    observed.produce("t", b"a")
+    observed.meanwhile(lambda: delete(observed))
+    with pytest.raises(TopicDeleted, match="Topic t was deleted after 1 of its records were read"):
+        observed.topic("t").wait_for(2)
+    observed.topic("t").wait_until_deleted()
+
+
+def test_a_broker_that_stops_ends_a_wait(observed: ObservedBroker) -> None:
+    observed.meanwhile(lambda: observed.observations.close("The broker has stopped: test"))
+    with pytest.raises(BrokerStopped, match="The broker has stopped: test"):
+        observed.topic("t").wait_for()
+    with pytest.raises(BrokerStopped):
+        observed.topic("t").wait_for()
+
+
+def test_after_a_wait_no_partition_has_subscribers(observed: ObservedBroker) -> None:
+    producing(observed, b"a")
+    observed.topic("t").wait_for()
+    with pytest.raises(WaitTimedOut):
+        observed.topic("t").wait_for(9, timeout=0.01)
+    assert [len(each.news) for each in observed.services.replica_manager.online_partitions()] == [0]
+    assert observed.observations.waits.waiting_count == 0
