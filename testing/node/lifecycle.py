@@ -11,12 +11,5 @@ if TYPE_CHECKING:
 
 
 @question
-async def failure_report(broker: RunningBroker) -> str:
-    """The text about the broker in the report of a failed test."""
-    partitions = broker.services.metadata_cache.snapshot.partitions
-    return f"topics: {', '.join(sorted(partitions)) or 'none'}"
-
-
-@question
 async def reset(broker: RunningBroker) -> None:
     await broker.reset()
