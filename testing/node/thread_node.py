@@ -1,7 +1,8 @@
 """A broker in a thread of the test process, with an event loop of its own.
 
-So code of a test that blocks does not hold the broker up. Nothing of the process changes: no signal handler, no logging
-configuration, no threshold of the garbage collector.
+So code of a test that blocks does not hold the broker up. Nothing of the process changes: no signal handler, no
+threshold of the garbage collector, no logging configuration. Only the logger `odradek` has a handler while the broker
+runs, which keeps warnings for the report of a failed test.
 """
 
 from __future__ import annotations

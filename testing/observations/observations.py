@@ -5,14 +5,13 @@ Made on the event loop of the broker after its start. Nothing of it exists in a 
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Protocol
 
 from odradek.testing.observations.group_history import GroupHistory
 from odradek.testing.observations.request_recorder import RequestRecorder
 from odradek.testing.observations.transaction_history import TransactionHistory
 from odradek.testing.observations.waits import Waits
-from odradek.testing.observations.warning_lines import WarningLines
+from odradek.testing.observations.warning_lines import LOGGER, WarningLines
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
@@ -30,7 +29,7 @@ class Observations:
         services.observe_requests(self.requests)
         services.group_coordinator.observe(self.groups)
         services.transaction_coordinator.states.observer = self.transactions.changed
-        logging.getLogger("odradek").addHandler(self.warnings)
+        LOGGER.addHandler(self.warnings)
 
     def clear(self) -> None:
         """Forget what was seen: the next test begins."""
@@ -42,7 +41,7 @@ class Observations:
     def close(self, reason: str = "The broker has stopped") -> None:
         """End all waits with `BrokerStopped`, and let go of the log."""
         self.waits.close(reason)
-        logging.getLogger("odradek").removeHandler(self.warnings)
+        LOGGER.removeHandler(self.warnings)
         self.warnings.close()
 
 

@@ -2,6 +2,9 @@
 
 Several brokers may share a process and its loggers. A line belongs to the broker on whose event loop it was logged;
 lines of other threads (reads of files, the metadata tree) belong to every broker of the process.
+
+Python writes warnings to stderr while a logger has no handler. This handler must not change that, so it passes the line
+on to `logging.lastResort` when it is the only one.
 """
 
 from __future__ import annotations
@@ -12,6 +15,9 @@ from collections import deque
 from typing import Final
 
 LINES_MAX: Final = 200
+
+LOGGER: Final = logging.getLogger("odradek")
+"""The parent of all loggers of a broker."""
 
 
 class WarningLines(logging.Handler):
@@ -27,10 +33,19 @@ class WarningLines(logging.Handler):
         self._lines: deque[str] = deque(maxlen=LINES_MAX)
 
     def emit(self, record: logging.LogRecord) -> None:
+        if logging.lastResort is not None and self._is_alone():
+            logging.lastResort.handle(record)
         if record.thread == self._thread or record.thread not in self.loop_threads:
             error = record.exc_info[1] if record.exc_info else None
             because = "" if error is None else f": {error!r}"
             self._lines.append(f"{record.levelname} {record.name}: {record.getMessage()}{because}")
+
+    def _is_alone(self) -> bool:
+        others = [
+            *logging.getLogger().handlers,
+            *(each for each in LOGGER.handlers if not isinstance(each, WarningLines)),
+        ]
+        return not others and self is LOGGER.handlers[0]
 
     @property
     def lines(self) -> list[str]:

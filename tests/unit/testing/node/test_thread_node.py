@@ -10,6 +10,7 @@ import pytest
 from odradek.testing.node.ports import BrokerStopped
 from odradek.testing.node.settings import broker_settings
 from odradek.testing.node.thread_node import ThreadNode
+from odradek.testing.observations.warning_lines import WarningLines
 from tests.support.testing import asking  # noqa: F401 - registers the questions
 
 
@@ -21,7 +22,7 @@ def state_of_process() -> tuple[object, ...]:
         logging.getLogger().level,
         list(logging.getLogger().handlers),
         logging.getLogger("odradek").level,
-        list(logging.getLogger("odradek").handlers),
+        [each for each in logging.getLogger("odradek").handlers if not isinstance(each, WarningLines)],
         {thread.name for thread in threading.enumerate()},
     )
 

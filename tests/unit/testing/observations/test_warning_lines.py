@@ -56,3 +56,22 @@ def test_the_last_lines_are_kept(lines: WarningLines) -> None:
         log.warning("%d", number)
     assert len(lines.lines) == LINES_MAX
     assert lines.lines[0].endswith(": 1")
+
+
+def test_without_another_handler_warnings_go_to_stderr_once(
+    lines: WarningLines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[str] = []
+    last_resort = logging.Handler()
+    last_resort.emit = lambda record: written.append(record.getMessage())  # type: ignore[method-assign]
+    monkeypatch.setattr(logging, "lastResort", last_resort)
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    second = WarningLines()
+    logging.getLogger("odradek").addHandler(second)
+    log.warning("seen")
+    monkeypatch.setattr(logging.getLogger(), "handlers", [logging.NullHandler()])
+    log.warning("a handler of the program has it")
+    logging.getLogger("odradek").removeHandler(second)
+    second.close()
+    assert written == ["seen"]
+    assert len(lines.lines) == len(second.lines) == 2
