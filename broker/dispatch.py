@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from odradek.broker.network.connection import Connection
     from odradek.broker.network.memory_pool import Memory
     from odradek.broker.network.request import RequestCounter, RequestCounters, RequestObserver
+    from odradek.broker.network.request_interceptor import RequestInterceptor
     from odradek.protocol.codec.schema import Request, Response
     from odradek.timer.sliced_work import SlicedWork, Steps
 
@@ -71,16 +72,17 @@ class Route:
 
     def refuse(self, ctx: RequestContext, request: Request, error: KafkaError) -> None:
         """Answer with an error, or close the connection if the request has no response."""
-        version = ctx.header.api_version
-        if self.error_response is None:
-            key, response_type = self.spec.key, self.spec.response_type()
-            ctx.reply(error_response(key, response_type, request, version, error.code, error.specific_message))
-            return
-        response = self.error_response(request, version, error.code, error.specific_message)
+        response = self.failed(request, ctx.header.api_version, error.code, error.specific_message)
         if response is None:
             ctx.close_connection()
         else:
             ctx.reply(response)
+
+    def failed(self, request: Request, version: int, code: ErrorCode, message: str | None) -> Response | None:
+        """The error response; None: the API has none."""
+        if self.error_response is None:
+            return error_response(self.spec.key, self.spec.response_type(), request, version, code, message)
+        return self.error_response(request, version, code, message)
 
 
 class Dispatcher:
@@ -95,6 +97,7 @@ class Dispatcher:
         "_gates",
         "_handlers",
         "_in_background",
+        "_interceptor",
         "_now_ns",
         "_observer",
         "_observers",
@@ -126,6 +129,25 @@ class Dispatcher:
         self._observers: list[RequestObserver] = []
         self._observer: RequestObserver | None = None
         self._counters: RequestCounters | None = None
+        self._interceptor: RequestInterceptor | None = None
+
+    def intercept(self, interceptor: RequestInterceptor | None) -> None:
+        """Give each request from now on to the interceptor in place of its handler; None: to its handler again."""
+        self._interceptor = interceptor
+
+    def apply(self, ctx: RequestContext, request: Request) -> None:
+        """Call the handler of a request; what it raises is answered. For the interceptor."""
+        route = self._routes[ctx.header.api_key]
+        try:
+            route.handle(self._services, ctx, request)
+        except Exception as error:  # noqa: BLE001 - as in `_handle`
+            self._refuse(route, ctx, request, error)
+
+    def error_response(
+        self, ctx: RequestContext, request: Request, code: ErrorCode, message: str | None
+    ) -> Response | None:
+        """Kafka's answer to a request that failed; None: the API has none."""
+        return self._routes[ctx.header.api_key].failed(request, ctx.header.api_version, code, message)
 
     def count_with(self, counters: RequestCounters) -> None:
         """Count each request from now on."""
@@ -253,7 +275,10 @@ class Dispatcher:
         try:
             if self._gates is not None:
                 version_gates.check(ctx.header.api_key, request, self._gates)
-            route.handle(self._services, ctx, request)
+            if self._interceptor is None:
+                route.handle(self._services, ctx, request)
+            else:
+                self._interceptor.handle(ctx, request)
         except Exception as error:  # noqa: BLE001 - `_refuse` tells a KafkaError from a bug
             self._refuse(route, ctx, request, error)
         if times is not None:

@@ -46,11 +46,12 @@ from odradek.timer.sliced_work import SlicedWork
 from odradek.timer.system_timer import SystemTimer
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine
 
     from odradek.broker.apis.services import Services
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.config.endpoint import EndPoint
+    from odradek.broker.faults.faults import Faults
     from odradek.broker.inter_broker.ports import MakeLink
     from odradek.broker.machine.loop_monitor import LoopMonitor
     from odradek.broker.metadata.metadata_tree_setup import OpenTree
@@ -85,6 +86,7 @@ class KafkaServer:
         make_link: MakeLink | None = None,
         machine: Machine | None = None,
         listen: OpenListening | None = None,
+        prepare: Callable[[KafkaServer], Awaitable[None]] | None = None,
     ) -> None:
         self.config = config
         self.clock: Clock = SystemClock() if clock is None else clock
@@ -116,6 +118,10 @@ class KafkaServer:
         self._links: ClusterLinks | None = None
         self._make_sockets: MakeSockets = make_sockets or partial(SocketServer, tls=self._tls_contexts, listen=listen)
         self._sockets: Sockets | None = None
+        self._prepare = prepare
+        """Called when all parts are there and no client is accepted yet."""
+        self._dispatcher: Dispatcher | None = None
+        self._faults: Faults | None = None
         self._token_manager: DelegationTokenManager | None = None
         self._config_changes: ConfigChangeListener | None = None
         self._has_started = False
@@ -126,6 +132,16 @@ class KafkaServer:
         """All that the handlers can reach; from the start to the stop."""
         assert self._services is not None, "the broker has not started"
         return self._services
+
+    @property
+    def faults(self) -> Faults:
+        """Faults on command; made when they are first used, from `prepare` on."""
+        if self._faults is None:
+            from odradek.broker.faults.faults import Faults
+
+            assert self._dispatcher is not None, "the broker has not started"
+            self._faults = Faults(self._dispatcher, self.services)
+        return self._faults
 
     def _tls_contexts(self) -> TlsContexts:
         """Made when the first listener or link with TLS needs them."""
@@ -192,7 +208,7 @@ class KafkaServer:
             self.config, self._make_link, cache, self.clock, self.timer, self._in_background, broker_id=self.broker_id
         )
         self._services = services = self._make_services(client, broker_info, cache, links, has_topics=bool(topics))
-        dispatcher = Dispatcher(
+        self._dispatcher = dispatcher = Dispatcher(
             services,
             self._in_background,
             services.first_metadata,
@@ -217,6 +233,8 @@ class KafkaServer:
         self._expire_tokens(services.controller)
         await services.controller.start()
         self._log_manager.start_background_tasks()
+        if self._prepare is not None:
+            await self._prepare(self)
         sockets.start_accepting()
         self._has_started = True
         logger.info("[KafkaServer id=%d] started", self.broker_id)
@@ -372,6 +390,8 @@ class KafkaServer:
             await self._token_manager.shutdown()
         if sockets is not None:
             await sockets.close()
+        if self._faults is not None:
+            self._faults.close()
         for task in list(self._background):
             task.cancel()
         self._slices.close()

@@ -6,6 +6,7 @@ So code of a test that blocks its event loop does not hold the broker up.
 from __future__ import annotations
 
 import asyncio
+from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 from odradek.testing.assertions.broker_assertions import AsyncBrokerAssertions
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
 
+    from odradek.testing.async_faults import AsyncBrokerFaults
     from odradek.testing.broker import Broker
     from odradek.testing.node.settings import SettingValue
 
@@ -63,6 +65,13 @@ class AsyncBroker(AsyncBrokerAssertions):
     async def reset(self) -> None:
         """As `Broker.reset`."""
         await self.ask("reset")
+
+    @cached_property
+    def faults(self) -> AsyncBrokerFaults:
+        """Faults on command."""
+        from odradek.testing.async_faults import AsyncBrokerFaults
+
+        return AsyncBrokerFaults(self.ask)
 
     @property
     def bootstrap_servers(self) -> str:

@@ -6,6 +6,7 @@ with Broker() as broker:
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 from odradek.testing.assertions.broker_assertions import BrokerAssertions
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from types import TracebackType
 
+    from odradek.testing.faults import BrokerFaults
     from odradek.testing.node.settings import SettingValue
 
 
@@ -63,6 +65,13 @@ class Broker(BrokerAssertions):
         The port stays the same.
         """
         self.ask("reset")
+
+    @cached_property
+    def faults(self) -> BrokerFaults:
+        """Faults on command."""
+        from odradek.testing.faults import BrokerFaults
+
+        return BrokerFaults(self.ask)
 
     @property
     def bootstrap_servers(self) -> str:

@@ -77,6 +77,7 @@ NAMED_BY_TESTS_ALONE: dict[str, str] = {
     "protocol/messages": "declarations of the whole protocol, loaded by the names of the APIs",
     "controller/admin/policies.py:PolicyViolation": "policies of operators raise it",
     "testing/": "the interface of users' tests",
+    "broker/faults/record.py:to_json": "the interface of users' tests",
     "timer/clock.py": "the clock of the tests, beside the port it stands in for",
     "protocol/codec/codec.py:generated_source": "for a reader: it prints what the codec has written",
     "protocol/records/batch.py:assign_prefix": "tests are leaders: they give batches their offsets",

@@ -82,6 +82,6 @@ class _Caller:
     def proceed(self) -> None:
         """There is no next request."""
 
-    def close(self, reason: str) -> None:
+    def close(self, reason: str, *, reset: bool = False) -> None:
         if not self.answer.done():
             self.answer.set_exception(ConnectionAbortedError(reason))

@@ -32,6 +32,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
 from odradek.broker.network.close_reason import CloseReason
+from odradek.broker.network.direct_socket import end_with_reset
 from odradek.broker.network.frame_assembler import FrameAssembler, FrameSizeError
 from odradek.broker.network.garbage import describe_garbage
 from odradek.broker.network.host_addresses import host_and_port
@@ -126,8 +127,7 @@ class Connection(asyncio.Protocol):
         self._in_flight: deque[RequestContext] = deque()
         """Requests that are dispatched and whose response is not sent, oldest first."""
         self._in_flight_bytes = 0
-        self._is_processing = False
-        self._is_reading_paused = False
+        self._is_processing = self._is_reading_paused = False
         self._has_ended = False
         """Nothing more will be received."""
         self._reset: str | None = None
@@ -143,8 +143,7 @@ class Connection(asyncio.Protocol):
         self._close_detail = ""
         self._transport: asyncio.Transport | None = None
         self._sender: ResponseSender | None = None
-        self.listener_name = listener_name
-        self.security_protocol = security_protocol
+        self.listener_name, self.security_protocol = listener_name, security_protocol
         self.client_host, self.client_port = self.local_host, self.local_port = "", 0
         self.client_software_name = self.client_software_version = "unknown"
         self.principal, self.is_authenticated, self.is_token_authenticated = ANONYMOUS, True, False
@@ -295,7 +294,9 @@ class Connection(asyncio.Protocol):
     def proceed(self) -> None:
         self._process()
 
-    def close(self, reason: str) -> None:
+    def close(self, reason: str, *, reset: bool = False) -> None:
+        if reset and self._transport is not None:
+            end_with_reset(self._transport)
         self.abort(CloseReason.REQUEST_REFUSED, reason)
 
     def abort(self, reason: CloseReason, detail: str = "") -> None:
@@ -404,14 +405,13 @@ class Connection(asyncio.Protocol):
 
     def _close_when_done(self, sender: ResponseSender) -> None:
         """Close after the end of the stream, once all earlier requests are applied and answered."""
-        in_flight = self._in_flight
-        has_work = self._next_frame is not None or bool(in_flight) or self._frames.waits_for_memory
+        has_work = self._next_frame is not None or bool(self._in_flight) or self._frames.waits_for_memory
         if self.throttles.active and has_work:
             return
         if self._reset is None:
             if not (has_work or sender.is_blocked):
                 self.abort(CloseReason.CLIENT_CLOSED)
-        elif self._next_frame is None or (in_flight and not in_flight[-1].may_pipeline):
+        elif self._next_frame is None or (self._in_flight and not self._in_flight[-1].may_pipeline):
             self.abort(CloseReason.CONNECTION_FAILED, self._reset)
 
     def _release(self, reason: CloseReason) -> None:

@@ -13,12 +13,15 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import struct
 import sys
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
+
+_NO_LINGER: Final = struct.pack("ii", 1, 0)
 
 
 class DirectSocket(Protocol):
@@ -82,3 +85,12 @@ class DuplicatedSocket:
         if self._is_watched:
             self._is_watched = False
             self._loop.remove_writer(self._fd)
+
+
+def end_with_reset(transport: asyncio.BaseTransport) -> None:
+    """Have the peer get a RST when the transport is closed, and drop what is unsent.
+
+    The option is set on a second descriptor of the socket, because uvloop gives no access to those of its own.
+    """
+    with socket.socket(fileno=os.dup(transport.get_extra_info("socket").fileno())) as duplicate:
+        duplicate.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)

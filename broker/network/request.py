@@ -96,8 +96,8 @@ class ClientConnection(Protocol):
     def proceed(self) -> None:
         """Dispatch the next request if it need not wait for unanswered ones."""
 
-    def close(self, reason: str) -> None:
-        """Close the connection. Requests in flight go on; their responses are dropped."""
+    def close(self, reason: str, *, reset: bool = False) -> None:
+        """Close the connection. Requests in flight go on; their responses are dropped. `reset`: with a RST."""
 
 
 class RequestContext:
@@ -152,22 +152,36 @@ class RequestContext:
             self.times.response_made(self, response)
         self.connection.complete(self, response)
 
+    def reply_encoded(self, response: Response | None, parts: list[Part]) -> None:
+        """Send these parts, which have the size of the frame in front, as the answer; observers get `response`."""
+        self._made(response)
+        self.answer = parts
+        self.connection.complete(self, None)
+
+    def withhold(self, response: Response | None = None) -> None:
+        """Never answer: the connection stays open and takes up no other request. Observers get `response`."""
+        self._made(response)
+
     def flush(self) -> None:
         """Send the response now: the handler has work left that the client need not wait for."""
         self.connection.flush_answers()
 
-    def close_connection(self, response: Response | None = None) -> None:
+    def close_connection(self, response: Response | None = None, *, reset: bool = False) -> None:
         """Close the connection instead of replying: reports an error to a client that expects no response.
 
         `response` has the errors, for observers; it is not sent.
         """
+        self._made(response)
+        if self.times is not None:
+            self.times.completed(self)
+        self.connection.close("request refused", reset=reset)
+
+    def _made(self, response: Response | None) -> None:
         self.is_answered = True
         if self.counter is not None:
             self.counter.count_response(self, response)
         if self.times is not None:
             self.times.response_made(self, response)
-            self.times.completed(self)
-        self.connection.close("request refused")
 
 
 class RequestObserver(Protocol):

@@ -97,7 +97,7 @@ class FakeConnection:
 
     def proceed(self) -> None: ...
 
-    def close(self, reason: str) -> None:
+    def close(self, reason: str, *, reset: bool = False) -> None:
         self.close_reason = reason
 
     def abort(self, reason: CloseReason, detail: str = "") -> None:

@@ -247,7 +247,7 @@ class ServerSide:
     def proceed(self) -> None:
         """Nothing waits: a simulated client sends its next request behind the answer."""
 
-    def close(self, reason: str) -> None:
+    def close(self, reason: str, *, reset: bool = False) -> None:
         self._pipe.reset(reason)
 
     def abort(self, reason: CloseReason, detail: str = "") -> None:

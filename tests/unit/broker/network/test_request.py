@@ -24,7 +24,7 @@ class _Connection:
     def flush_answers(self) -> None:
         self.flushes += 1
 
-    def close(self, reason: str) -> None:
+    def close(self, reason: str, *, reset: bool = False) -> None:
         assert self.ctx is not None
         self.closed.append((reason, self.ctx.is_answered))
 

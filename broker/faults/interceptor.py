@@ -1,0 +1,205 @@
+"""Gets each request of a client, finds the rule that decides about it, and does what its action says.
+
+A request that no rule decides about is handled as usual. Another one is handled through a `FaultedRequest`, whose
+answer comes back here. Until its answer is sent its connection is held, as by any request that waits, so answers stay
+in order and the client sends at most one frame more. Its memory is back in the pool by then.
+
+Requests that this broker sends to itself, and those of a SASL authentication, never come here.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from odradek.broker.faults.actions import Actions
+from odradek.broker.faults.matching import Facts, RuleState, keeps
+from odradek.broker.faults.record import MAX_EVENTS, FaultEvent, FaultRecord
+from odradek.broker.faults.rule_texts import action_to_plain, rule_of
+from odradek.broker.faults.rules import Match, Rule, StaleMetadata
+from odradek.protocol.api import API, ApiKey
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from odradek.broker.apis.services import Services
+    from odradek.broker.dispatch import Dispatcher
+    from odradek.broker.network.request import RequestContext
+    from odradek.protocol.codec.schema import Request
+
+MAX_CLIENTS: Final = 10_000
+"""Connections that have a number, and pairs of a client id and an API whose requests are counted: clients choose both.
+"""
+
+MAX_TOPICS: Final = 20
+"""Topics of a request that an event names."""
+
+
+class FaultInterceptor:
+    """Implements `network.request_interceptor.RequestInterceptor`."""
+
+    def __init__(self, dispatcher: Dispatcher, services: Services) -> None:
+        self._dispatcher = dispatcher
+        self._services = services
+        self.actions = Actions(dispatcher, services)
+        self._rules: tuple[RuleState, ...] = ()
+        self._by_api: dict[int, tuple[RuleState, ...]] = {}
+        self._connections: OrderedDict[str, int] = OrderedDict()
+        self._last_connection = 0
+        self._calls: dict[tuple[str, int], int] = {}
+        self._events: list[FaultEvent] = []
+        self._is_cut_off = False
+        self._replayed: dict[tuple[str, str, int], FaultEvent] | None = None
+        self.difference: str | None = None
+        """How the requests first differed from the record that is replayed."""
+        self.on_event: Callable[[FaultEvent], None] = _ignore
+
+    # Rules, record and replay
+
+    def set_rules(self, rules: Sequence[RuleState]) -> None:
+        self._rules = tuple(rules)
+        self._by_api.clear()
+        self.actions.remembers_metadata = any(isinstance(each.rule.action, StaleMetadata) for each in rules)
+
+    def begin_record(self) -> None:
+        """Forget what happened; requests are counted from 1 again."""
+        self._calls.clear()
+        self._events = []
+        self._is_cut_off = False
+        self.difference = None
+
+    def record(self) -> FaultRecord:
+        return FaultRecord(events=tuple(self._events), is_cut_off=self._is_cut_off)
+
+    def replay(self, events: Iterable[FaultEvent] | None) -> None:
+        """Do what the events say to the requests that they name, and nothing else; None: use the rules again."""
+        self.begin_record()
+        self._replayed = None if events is None else {event.key: event for event in events}
+
+    @property
+    def is_replaying(self) -> bool:
+        return self._replayed is not None
+
+    @property
+    def unplayed(self) -> list[FaultEvent]:
+        """Events of the record whose requests have not come."""
+        return list((self._replayed or {}).values())
+
+    # Requests
+
+    def handle(self, ctx: RequestContext, request: Request) -> None:
+        if ctx.connection.is_own_broker:
+            self._dispatcher.apply(ctx, request)
+            return
+        call = self._count(ctx)
+        rules = None if self._replayed is not None else self._rules_of(ctx.header.api_key)
+        if rules == ():
+            self._dispatcher.apply(ctx, request)
+            return
+        facts = self._facts(ctx, request)
+        if rules is None:
+            self._play(ctx, request, facts, call)
+            return
+        now_ms = self._services.clock.monotonic_ms()
+        for state in rules:
+            if state.fires(facts, now_ms):
+                if self.actions.do(state.rule.action, keeps(state.rule.match), ctx, request):
+                    state.events += self._note(facts, call, state.rule, state.rule.name or str(state.id))
+                else:
+                    state.fired -= 1
+                return
+        self.actions.nothing(ctx, request)
+
+    def _play(self, ctx: RequestContext, request: Request, facts: Facts, call: int) -> None:
+        assert self._replayed is not None
+        name = API[facts.header.api_key].name
+        event = self._replayed.pop((facts.header.client_id, name, call), None)
+        if event is not None and self.difference is None:
+            seen = (facts.header.api_version, _topics(facts))
+            if seen == (event.version, event.topics):
+                rule = rule_of(event.fault)
+                self.actions.remembers_metadata = True
+                if self.actions.do(rule.action, keeps(rule.match), ctx, request):
+                    self._note(facts, call, rule, event.rule)
+                return
+            self.difference = (
+                f"request {call} of {name} from {facts.header.client_id!r} was version {event.version} with the topics "
+                f"{list(event.topics)} when it was recorded, and is version {seen[0]} with {list(seen[1])}"
+            )
+        self.actions.nothing(ctx, request)
+
+    def _rules_of(self, key: int) -> tuple[RuleState, ...]:
+        found = self._by_api.get(key)
+        if found is None:
+            found = tuple(each for each in self._rules if each.rule.match.apis is None or key in each.rule.match.apis)
+            self._by_api[key] = found
+        return found
+
+    def _facts(self, ctx: RequestContext, request: Request) -> Facts:
+        connection = ctx.connection
+        address = f"{connection.client_host}:{connection.client_port}"
+        return Facts(
+            ctx.header,
+            request,
+            principal=connection.principal,
+            connection=self._number_of(address),
+            address=address,
+            topic_name=self._services.metadata_cache.topic_name,
+            of_session=self.actions.partitions_of_session(request) if ctx.header.api_key == ApiKey.FETCH else (),
+        )
+
+    def _number_of(self, address: str) -> int:
+        number = self._connections.get(address)
+        if number is None:
+            self._last_connection += 1
+            number = self._connections[address] = self._last_connection
+            if len(self._connections) > MAX_CLIENTS:
+                self._connections.popitem(last=False)
+        return number
+
+    def _count(self, ctx: RequestContext) -> int:
+        """The number of the request among those of its client id and API; 0 when there are too many of these."""
+        key = (ctx.header.client_id, ctx.header.api_key)
+        call = self._calls.get(key, 0)
+        if not call and len(self._calls) >= MAX_CLIENTS:
+            return 0
+        self._calls[key] = call + 1
+        return call + 1
+
+    def _note(self, facts: Facts, call: int, rule: Rule, name: str) -> list[FaultEvent]:
+        """The event that is recorded; none if the record is full."""
+        if len(self._events) >= MAX_EVENTS:
+            self._is_cut_off = True
+            return []
+        header = facts.header
+        event = FaultEvent(
+            number=len(self._events) + 1,
+            rule=name,
+            client_id=header.client_id,
+            api=API[header.api_key].name,
+            version=header.api_version,
+            call=call,
+            topics=_topics(facts),
+            connection=facts.connection,
+            correlation_id=header.correlation_id,
+            fault=action_to_plain(rule.action) | _part_of(rule.match),
+        )
+        self._events.append(event)
+        self.on_event(event)
+        return [event]
+
+
+def _topics(facts: Facts) -> tuple[str, ...]:
+    return tuple(sorted({topic for topic, _ in facts.partitions})[:MAX_TOPICS])
+
+
+def _part_of(match: Match) -> dict[str, object]:
+    """Which topic and partition of a request the action is for."""
+    if match.topic is None:
+        return {}
+    return {"topic": match.topic} | ({} if match.partition is None else {"partition": match.partition})
+
+
+def _ignore(event: FaultEvent) -> None:
+    """Takes the place of `on_event` where nobody waits for faults."""
