@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 ResponseT = TypeVar("ResponseT", bound=Response)
 Connect = Callable[["EndPoint", Callable[[], AnswerReceiver]], Awaitable[AnswerReceiver]]
 """Opens a connection for a protocol object. Raises: OSError."""
+Reauthenticate = Callable[["EndPoint", AnswerReceiver], Awaitable[None]]
+"""Authenticates again, when the session of a connection ends soon. Raises: OSError."""
 
 RECONNECT_BACKOFF_MS: Final = 50
 
@@ -55,6 +57,8 @@ class LinkSettings:
     connection_setup_timeout_ms: int
     connection_setup_timeout_max_ms: int
     buffers: FrameBuffers
+    reauthenticate: Reauthenticate | None = None
+    """None: sessions do not end."""
 
 
 class BrokerConnection:
@@ -120,7 +124,9 @@ class BrokerConnection:
         if receiver is not None and receiver.is_open:
             if receiver.usable_until_ms is None or self._settings.timer.monotonic_ms() < receiver.usable_until_ms:
                 return receiver
-            self._disconnect(ConnectionAbortedError("the session ends soon"))
+            assert self._settings.reauthenticate is not None, "only a session with SASL ends"
+            await self._settings.reauthenticate(self._end_point, receiver)
+            return receiver
         self._versions = None
         timeout_ms = min(
             self._settings.connection_setup_timeout_ms << self._failed_attempts,

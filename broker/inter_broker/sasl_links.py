@@ -1,7 +1,6 @@
 """SASL on connections to other brokers: this broker authenticates with the JAAS entry of the listener.
 
-A session that ends is not authenticated again on its connection: the next request after 85 % of it opens another
-connection.
+Before a session ends, the next request authenticates again on the same connection (KIP-368).
 
 Kafka: SaslChannelBuilder (in client mode), ChannelBuilders.clientChannelBuilder.
 """
@@ -26,11 +25,8 @@ if TYPE_CHECKING:
 
 async def authenticate_link(
     config: BrokerConfig, parts: SaslParts, listener_name: str, receiver: AnswerReceiver
-) -> int:
-    """Authenticate on a new connection to a listener of another broker.
-
-    Returns the ms for which the connection may be used; 0: there is no limit. Raises: OSError.
-    """
+) -> None:
+    """Authenticate on a connection to a listener of another broker, for the first time or again. Raises: OSError."""
     mechanism = cast("str", config.value("sasl.mechanism.inter.broker.protocol"))
     try:
         client = mechanism_module(mechanism).make_client(sasl_context(config, listener_name, mechanism, parts))
@@ -40,7 +36,11 @@ async def authenticate_link(
     async def evaluate(challenge: bytes) -> bytes | None:
         return await evaluate_in_pool(parts.io_pool, client, challenge)
 
-    return await authenticate(ClientExchange(mechanism, str(config.broker_id), receiver.exchange, evaluate))
+    byte = parts.random_bytes(1)[0]
+    exchange = ClientExchange(mechanism, str(config.broker_id), receiver.exchange, evaluate, byte)
+    session = await authenticate(exchange, receiver.authenticate_version)
+    receiver.authenticate_version = session.authenticate_version
+    receiver.usable_until_ms = parts.clock.monotonic_ms() + session.usable_ms if session.usable_ms else None
 
 
 async def evaluate_in_pool(io_pool: IoPool, client: SaslClient, challenge: bytes) -> bytes | None:

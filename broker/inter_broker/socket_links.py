@@ -78,6 +78,7 @@ class SocketLinks:
         config = self._config
         return LinkSettings(
             connect=self._connect,
+            reauthenticate=self._authenticate,
             timer=self._timer,
             max_frame_bytes=config.replica_fetch_response_max_bytes + config.socket_request_max_bytes,
             connection_setup_timeout_ms=config.socket_connection_setup_timeout_ms,
@@ -111,9 +112,7 @@ class SocketLinks:
 
         assert self._sasl is not None, "a broker gives the parts"
         try:
-            usable_ms = await authenticate_link(self._config, self._sasl(), end_point.listener_name, receiver)
+            await authenticate_link(self._config, self._sasl(), end_point.listener_name, receiver)
         except BaseException as error:
             receiver.abort(error if isinstance(error, OSError) else ConnectionAbortedError("connecting was cancelled"))
             raise
-        if usable_ms:
-            receiver.usable_until_ms = self._timer.monotonic_ms() + usable_ms

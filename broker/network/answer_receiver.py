@@ -35,6 +35,8 @@ class AnswerReceiver(asyncio.BufferedProtocol):
         """Done when the transport takes more bytes; None while it does."""
         self.usable_until_ms: int | None = None
         """Monotonic time from which on no request should be sent: the session ends soon. None: no end."""
+        self.authenticate_version: int | None = None
+        """The version of SaslAuthenticate; None: this side has not authenticated."""
 
     @property
     def is_open(self) -> bool:

@@ -27,7 +27,8 @@ ResponseT = TypeVar("ResponseT", bound="Response")
 
 HANDSHAKE_VERSION: Final = 1
 SESSION_USED_PERCENT: Final = 85
-"""The share of a session after which a client authenticates again; Kafka's clients: between 85 and 95 percent."""
+SESSION_USED_JITTER_PERCENT: Final = 10
+"""A client authenticates again after 85 to 95 percent of its session, so that many clients do not do it at once."""
 
 
 class ClientAuthenticationFailed(ConnectionError):
@@ -43,18 +44,49 @@ class ClientExchange(NamedTuple):
     """Sends a request and returns its answer, both without sizes. Raises: OSError."""
     evaluate: Callable[[bytes], Awaitable[bytes | None]]
     """`SaslClient.evaluate_challenge`, where it may block. Raises: SaslError."""
+    random_byte: int = 0
+    """Chooses the time of the next authentication."""
 
 
-async def authenticate(exchange: ClientExchange) -> int:
-    """Returns the ms after which the session should not be used any more; 0: it does not end.
+class ClientSession(NamedTuple):
+    """What a successful authentication has agreed on."""
+
+    usable_ms: int
+    """The time after which the client should authenticate again; 0: the session does not end."""
+    authenticate_version: int
+    """The version of SaslAuthenticate."""
+
+
+async def authenticate(exchange: ClientExchange, authenticate_version: int | None = None) -> ClientSession:
+    """Authenticate on a new connection, or again on one that has agreed on `authenticate_version`.
 
     Raises: OSError; ClientAuthenticationFailed if the client or the server is refused.
     """
+    version = await _agreed_version(exchange) if authenticate_version is None else authenticate_version
+    await _handshake(exchange)
+    lifetime_ms, correlation_id, challenge = 0, 2, b""
+    while (token := await _evaluate(exchange, challenge)) is not None:
+        answer = await _ask(
+            exchange, correlation_id, SaslAuthenticateRequest(auth_bytes=token), version, SaslAuthenticateResponse
+        )
+        if answer.error_code != ErrorCode.NONE:
+            raise ClientAuthenticationFailed(answer.error_message or f"error {answer.error_code}")
+        lifetime_ms, challenge = answer.session_lifetime_ms, bytes(answer.auth_bytes)
+        correlation_id += 1
+    percent = SESSION_USED_PERCENT + SESSION_USED_JITTER_PERCENT * exchange.random_byte / 255
+    return ClientSession(int(lifetime_ms * percent / 100), version)
+
+
+async def _agreed_version(exchange: ClientExchange) -> int:
+    """The version of SaslAuthenticate that both sides know."""
     versions = await _ask(exchange, 0, ApiVersionsRequest(), 0, ApiVersionsResponse)
     highest = {one.api_key: one.max_version for one in versions.api_keys}
     if highest.get(ApiKey.SASL_HANDSHAKE, 0) < HANDSHAKE_VERSION or ApiKey.SASL_AUTHENTICATE not in highest:
         raise ClientAuthenticationFailed("the server does not know SaslAuthenticate")
-    version = min(highest[ApiKey.SASL_AUTHENTICATE], API[ApiKey.SASL_AUTHENTICATE].max_version)
+    return min(highest[ApiKey.SASL_AUTHENTICATE], API[ApiKey.SASL_AUTHENTICATE].max_version)
+
+
+async def _handshake(exchange: ClientExchange) -> None:
     request = SaslHandshakeRequest(mechanism=exchange.mechanism)
     handshake = await _ask(exchange, 1, request, HANDSHAKE_VERSION, SaslHandshakeResponse)
     if handshake.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
@@ -67,16 +99,6 @@ async def authenticate(exchange: ClientExchange) -> int:
             f"Unknown error code {handshake.error_code}, client mechanism is "
             f"{exchange.mechanism}, enabled mechanisms are [{', '.join(handshake.mechanisms)}]"
         )
-    lifetime_ms, correlation_id, challenge = 0, 2, b""
-    while (token := await _evaluate(exchange, challenge)) is not None:
-        answer = await _ask(
-            exchange, correlation_id, SaslAuthenticateRequest(auth_bytes=token), version, SaslAuthenticateResponse
-        )
-        if answer.error_code != ErrorCode.NONE:
-            raise ClientAuthenticationFailed(answer.error_message or f"error {answer.error_code}")
-        lifetime_ms, challenge = answer.session_lifetime_ms, bytes(answer.auth_bytes)
-        correlation_id += 1
-    return lifetime_ms * SESSION_USED_PERCENT // 100
 
 
 async def _evaluate(exchange: ClientExchange, challenge: bytes) -> bytes | None:

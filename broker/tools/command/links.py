@@ -53,12 +53,16 @@ def links_of(config: ClientConfig) -> Iterator[Links]:
         end_point: EndPoint, make_receiver: Callable[[], AnswerReceiver]
     ) -> AnswerReceiver:
         receiver = await connect(end_point, make_receiver, config.tls_context)
+        await authenticate(end_point, receiver)
+        return receiver
+
+    async def authenticate(end_point: EndPoint, receiver: AnswerReceiver) -> None:
         if config.sasl is not None:
             await _authenticate(config, config.sasl, receiver, clock)
-        return receiver
 
     settings = LinkSettings(
         connect=connect_and_authenticate,
+        reauthenticate=authenticate,
         timer=timer,
         max_frame_bytes=MAX_FRAME_BYTES,
         connection_setup_timeout_ms=config.connection_setup_timeout_ms,
@@ -75,9 +79,11 @@ async def _authenticate(config: ClientConfig, sasl: ClientSasl, receiver: Answer
     from odradek.broker.tools.command.sasl_client import authenticate_client
 
     try:
-        usable_ms = await authenticate_client(sasl, config.client_id, receiver.exchange, clock)
+        session = await authenticate_client(
+            sasl, config.client_id, receiver.exchange, clock, receiver.authenticate_version
+        )
     except BaseException:
         receiver.abort(ConnectionAbortedError("the authentication failed"))
         raise
-    if usable_ms:
-        receiver.usable_until_ms = clock.monotonic_ms() + usable_ms
+    receiver.authenticate_version = session.authenticate_version
+    receiver.usable_until_ms = clock.monotonic_ms() + session.usable_ms if session.usable_ms else None

@@ -16,17 +16,22 @@ from odradek.storage.config.config_def import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from odradek.broker.security.sasl.client_authenticator import ClientSession
     from odradek.broker.tools.command.client_config import ClientSasl
     from odradek.timer.clock import Clock
 
 
 async def authenticate_client(
-    sasl: ClientSasl, client_id: str, send: Callable[[bytes], Awaitable[memoryview | bytes]], clock: Clock
-) -> int:
-    """Authenticate on a new connection: `send` sends a frame and returns its answer.
+    sasl: ClientSasl,
+    client_id: str,
+    send: Callable[[bytes], Awaitable[memoryview | bytes]],
+    clock: Clock,
+    authenticate_version: int | None = None,
+) -> ClientSession:
+    """Authenticate on a connection: `send` sends a frame and returns its answer. `authenticate_version`: not the first
+    time.
 
-    Returns the ms for which the connection may be used; 0: there is no limit. Raises: OSError; CommandFailed if the
-    configuration is not valid.
+    Raises: OSError; CommandFailed if the configuration is not valid.
     """
     try:
         context = client_context(sasl.mechanism, sasl.jaas_config, sasl.settings, clock, os.urandom)
@@ -37,4 +42,5 @@ async def authenticate_client(
     async def evaluate(challenge: bytes) -> bytes | None:
         return client.evaluate_challenge(challenge)  # a command has nothing else to do
 
-    return await authenticate(ClientExchange(sasl.mechanism, client_id, send, evaluate))
+    exchange = ClientExchange(sasl.mechanism, client_id, send, evaluate, os.urandom(1)[0])
+    return await authenticate(exchange, authenticate_version)

@@ -34,6 +34,8 @@ class SaslCluster(NamedTuple):
     """The address of Odradek, and what a client of it needs besides its password."""
 
     address: str
+    odradek_pid: int
+    apache_port: int
     protocol: str
     ca: Path
 
@@ -47,6 +49,13 @@ class SaslCluster(NamedTuple):
             "sasl.password": PASSWORD,
             **tls,
         }
+
+    def links(self) -> set[str]:
+        """The sockets of Odradek's connections to the SASL listener of Apache Kafka."""
+        fields = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+        links = {f"socket:[{line[9]}]" for line in fields if line[2].endswith(f":{self.apache_port:04X}")}
+        own = Path(f"/proc/{self.odradek_pid}/fd").iterdir()
+        return links & {str(descriptor.readlink()) for descriptor in own}
 
     def properties(self, path: Path, password: str) -> str:
         """The path of a file for `--command-config`."""
@@ -101,7 +110,7 @@ def cluster(
     try:
         for broker in made:
             broker.start()
-        yield SaslCluster(f"127.0.0.1:{ports[0][1]}", protocol, certificates.ca)
+        yield SaslCluster(f"127.0.0.1:{ports[0][1]}", odradek.pid, ports[1][1], protocol, certificates.ca)
         for broker in reversed(made):
             broker.stop()
         log = odradek.log_text()
@@ -126,13 +135,16 @@ def test_replicas_follow_over_sasl_and_beyond_the_end_of_their_sessions(
         if error is not None:
             errors.append(error)
 
+    links: set[str] = set()
     produced, clock = 0, SystemClock()
     began_ms = clock.monotonic_ms()
     while clock.monotonic_ms() - began_ms < 3 * SESSION_MS:
         producer.produce(topic, str(produced).encode(), partition=produced % 4, on_delivery=delivered)
         assert producer.flush(20) == 0
         produced += 1
+        links = links or cluster.links()  # from the first record on, which both brokers have
     assert not errors
+    assert links <= cluster.links(), "a broker authenticates again on the same connection"
 
     def in_sync() -> set[int]:
         partitions = admin.list_topics(topic, timeout=10).topics[topic].partitions.values()

@@ -56,7 +56,9 @@ class Peer:
             connection_setup_timeout_ms=SETUP_TIMEOUT_MS,
             connection_setup_timeout_max_ms=3 * SETUP_TIMEOUT_MS,
             buffers=FrameBuffers(),
+            reauthenticate=self.reauthenticate,
         )
+        self.reauthentications = 0
         self.link = BrokerConnection(END_POINT, client_id="broker-1", settings=settings)
 
     async def connect(self, end_point: EndPoint, make_receiver: Callable[[], AnswerReceiver]) -> AnswerReceiver:
@@ -69,6 +71,16 @@ class Peer:
         self.receiver = make_receiver()
         self.receiver.connection_made(cast("asyncio.Transport", self))
         return self.receiver
+
+    async def reauthenticate(self, end_point: EndPoint, receiver: AnswerReceiver) -> None:
+        """Lasts as long as `reachable` is not set. The new session has 100 ms."""
+        assert (end_point, receiver) == (END_POINT, self.receiver)
+        self.reauthentications += 1
+        await self.reachable.wait()
+        if self.refusals:
+            self.refusals -= 1
+            raise ConnectionError("the password was changed")
+        receiver.usable_until_ms = self.clock.monotonic_ms() + 100
 
     def write(self, frame: bytes) -> None:
         header, request = decode_request(frame[4:])
@@ -356,3 +368,51 @@ async def test_a_request_without_a_response_goes_out_in_the_highest_common_versi
     peer.receiver.connection_lost(None)
     with pytest.raises(ConnectionRefusedError):
         await peer.link.send(ProduceRequest(acks=0), timeout_ms=1_000)
+
+
+async def authenticated() -> Peer:
+    """A link with a session of 100 ms."""
+    peer = Peer()
+    peer.answer = block(5_000)
+    await peer.ask()
+    assert peer.receiver is not None
+    peer.receiver.usable_until_ms = peer.clock.monotonic_ms() + 100
+    return peer
+
+
+@async_test
+async def test_a_link_authenticates_again_on_its_connection_before_its_session_ends() -> None:
+    peer = await authenticated()
+    await peer.advance(99)
+    await peer.ask()
+    assert peer.reauthentications == 0
+    for again in (1, 2):
+        await peer.advance(100)
+        await peer.ask()
+        await peer.ask()
+        assert peer.reauthentications == again
+    assert peer.attempts == 1
+
+
+@async_test
+async def test_a_link_that_is_refused_opens_another_connection() -> None:
+    peer = await authenticated()
+    await peer.advance(100)
+    peer.refusals = 1
+    with pytest.raises(ConnectionError, match="the password was changed"):
+        await peer.ask()
+    assert peer.hangups == 1
+    await peer.ask()
+    assert (peer.attempts, peer.reauthentications) == (2, 1)
+
+
+@async_test
+async def test_an_authentication_that_lasts_too_long_ends_with_the_time_of_the_request() -> None:
+    peer = await authenticated()
+    await peer.advance(100)
+    peer.reachable.clear()
+    asked = peer.ask(timeout_ms=50)
+    await peer.advance(50)
+    with pytest.raises(TimeoutError):
+        await asked
+    assert peer.hangups == 1

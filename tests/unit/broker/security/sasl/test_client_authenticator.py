@@ -4,7 +4,12 @@ from collections.abc import Callable
 
 import pytest
 
-from odradek.broker.security.sasl.client_authenticator import ClientAuthenticationFailed, ClientExchange, authenticate
+from odradek.broker.security.sasl.client_authenticator import (
+    ClientAuthenticationFailed,
+    ClientExchange,
+    ClientSession,
+    authenticate,
+)
 from odradek.broker.security.sasl.plain import PlainSaslClient
 from odradek.broker.security.sasl.ports import SaslError
 from odradek.protocol.api import ApiKey
@@ -45,7 +50,7 @@ class Server:
         )
         return b"".join(parts)  # type: ignore[arg-type]
 
-    async def authenticate(self) -> int:
+    async def authenticate(self, version: int | None = None, random_byte: int = 0) -> ClientSession:
         client = PlainSaslClient("alice", "secret")
 
         async def evaluate(challenge: bytes) -> bytes | None:
@@ -53,17 +58,25 @@ class Server:
                 raise SaslError("another server")
             return client.evaluate_challenge(challenge)
 
-        return await authenticate(ClientExchange("PLAIN", "me", self.send, evaluate))
+        return await authenticate(ClientExchange("PLAIN", "me", self.send, evaluate, random_byte), version)
 
 
 @async_test
 async def test_the_requests_of_an_authentication() -> None:
     answer = SaslAuthenticateResponse(session_lifetime_ms=10_000)
     server = Server(versions(authenticate_max=1), SaslHandshakeResponse(), answer)
-    assert await server.authenticate() == 8_500
+    assert await server.authenticate() == ClientSession(8_500, 1)
     assert server.received == [(18, 0, 0), (17, 1, 1), (36, 1, 2)]
     assert server.tokens == [b"\0alice\0secret"]
-    assert await Server(versions(), SaslHandshakeResponse(), SaslAuthenticateResponse()).authenticate() == 0
+    unlimited = Server(versions(), SaslHandshakeResponse(), SaslAuthenticateResponse())
+    assert await unlimited.authenticate() == ClientSession(0, 2)
+
+
+@async_test
+async def test_another_authentication_begins_with_the_handshake() -> None:
+    server = Server(SaslHandshakeResponse(), SaslAuthenticateResponse(session_lifetime_ms=10_000))
+    assert await server.authenticate(version=1, random_byte=255) == ClientSession(9_500, 1)
+    assert server.received == [(17, 1, 1), (36, 1, 2)]
 
 
 REFUSED = SaslAuthenticateResponse(error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message="for a reason")
