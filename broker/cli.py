@@ -53,7 +53,7 @@ _TOOLS: Final = {
 """Commands that parse their own arguments: the module in `tools`, the help text."""
 
 _GROUPS: Final = {
-    "run a broker": ("serve", "health", "metadata"),
+    "run a broker": ("serve", "zookeeper", "health", "metadata"),
     "records": ("produce", "consume", "get-offsets", "delete-records", "perf"),
     "topics and replicas": ("topics", "reassign", "elect-leaders", "log-dirs"),
     "groups and transactions": ("groups", "transactions", "producers"),
@@ -98,6 +98,20 @@ examples:
   odradek completion fish > ~/.config/fish/completions/odradek.fish
 """
 
+_ZOOKEEPER_HELP: Final = """\
+Run a metadata service for brokers that are started with zookeeper.connect=HOST:PORT: Odradek's or Apache Kafka's.
+
+It speaks the client protocol of ZooKeeper 3.8 and is one node: for development, tests, a cluster on one machine.
+When it stops, its clients wait until it is back. A production cluster uses an ensemble of Apache ZooKeeper.
+"""
+
+_ZOOKEEPER_EXAMPLES: Final = """\
+examples:
+  odradek zookeeper                                  127.0.0.1:2181, data in ./odradek-zookeeper
+  odradek zookeeper --port 0 --data /tmp/zookeeper   a free port; the address is printed
+  odradek zookeeper --config zoo.cfg
+"""
+
 _COPY_HELP: Final = """\
 Copy a cluster's metadata (topics, configs, ids, counters) while no broker runs on either side. The log directories are
 used as they are. A copy that was interrupted is completed by running it again.
@@ -121,6 +135,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = _parser().parse_args(given)
     if parsed.command == "serve":
         return _serve(parsed)
+    if parsed.command == "zookeeper":
+        return _zookeeper(parsed)
     if parsed.command == "health":
         from odradek.broker.health import main as health
 
@@ -153,6 +169,7 @@ def _parser() -> argparse.ArgumentParser:
     health.add_argument("address", metavar="HOST:PORT")
     health.add_argument("--command-config", metavar="FILE", help="properties of the client: security.protocol, ssl.*")
     _add_metadata(commands)
+    _add_zookeeper(commands)
     completion = commands.add_parser(
         "completion",
         help="print a script that completes commands and options",
@@ -219,6 +236,34 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         choices=("auto", "uvloop", "asyncio"),
         help="auto takes uvloop where it is installed",
     )
+
+
+def _add_zookeeper(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    zookeeper = commands.add_parser(
+        "zookeeper",
+        help="run a metadata service that speaks ZooKeeper's protocol, for clusters on one machine",
+        description=_ZOOKEEPER_HELP,
+        epilog=_ZOOKEEPER_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    zookeeper.add_argument("--port", type=_port, metavar="N", help="listen on this port; 0 takes a free one")
+    zookeeper.add_argument("--host", metavar="H", help="listen on this address instead of 127.0.0.1")
+    zookeeper.add_argument("--data", metavar="DIR", help="keep the data here instead of in ./odradek-zookeeper")
+    zookeeper.add_argument("--config", metavar="zoo.cfg", help="a configuration file of ZooKeeper")
+    zookeeper.add_argument(
+        "--log-level",
+        default=os.environ.get("ODRADEK_LOG_LEVEL", "INFO"),
+        choices=("TRACE", "DEBUG", "INFO", "WARNING", "ERROR"),
+        help="of the log on stderr; by default that of ODRADEK_LOG_LEVEL, or INFO",
+    )
+
+
+def _zookeeper(parsed: argparse.Namespace) -> int:
+    from odradek.broker.zookeeper_command import main as serve_zookeeper
+
+    given = {"port": parsed.port, "host": parsed.host, "directory": parsed.data}
+    fields = {field: value for field, value in given.items() if value is not None}
+    return serve_zookeeper(parsed.config, fields, parsed.log_level)
 
 
 def _add_metadata(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -10,12 +10,12 @@ import gc
 import logging
 import os
 import resource
-import signal
 import sys
 from typing import TYPE_CHECKING, Final
 
 import odradek
 from odradek.broker.machine.startup_error import StartupError, refuse
+from odradek.broker.machine.stop_signal import stop_signal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 EXIT_FAILED: Final = 1
-
-STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 GC_THRESHOLDS: Final = (10_000, 1, 2_500)
 """The broker makes few reference cycles. Python's default, a collection every 700 objects, costs a tenth of the start
@@ -54,7 +52,7 @@ def run(config: BrokerConfig, event_loop: str) -> int:
 async def _serve(config: BrokerConfig) -> int:
     from odradek.broker.server import KafkaServer
 
-    stop = _stop_signal()
+    stop = stop_signal()
     server = KafkaServer(config)
     server.failed.add_done_callback(_retrieve_exception)
     starting = asyncio.ensure_future(server.start())
@@ -79,26 +77,6 @@ def _retrieve_exception(future: asyncio.Future[None]) -> None:
     """Retrieve the exception: if the start fails first, asyncio would log that it was never retrieved."""
     if not future.cancelled():
         future.exception()
-
-
-def _stop_signal() -> asyncio.Future[None]:
-    """A future that the first signal completes. A second signal ends the process at once."""
-    loop = asyncio.get_running_loop()
-    stop: asyncio.Future[None] = loop.create_future()
-
-    def received(number: signal.Signals) -> None:
-        if stop.done():
-            signal.signal(number, signal.SIG_DFL)
-            os.kill(os.getpid(), number)
-            return
-        logger.info("Terminating process due to signal %s", number.name)
-        stop.set_result(None)
-
-    for number in STOP_SIGNALS:
-        if number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
-            continue  # as in a JVM: `nohup` ignores SIGHUP so that the broker outlives the terminal
-        loop.add_signal_handler(number, received, number)
-    return stop
 
 
 def _announce(server: KafkaServer, config: BrokerConfig) -> None:

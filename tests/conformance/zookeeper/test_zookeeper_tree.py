@@ -1,9 +1,9 @@
-"""The metadata tree on a real ZooKeeper: the contract, and sessions that survive failures of servers."""
+"""The metadata tree on a real ZooKeeper and on `odradek zookeeper`: the contract, sessions that survive failures."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from odradek.controller.tree.zookeeper_settings import ZooKeeperSettings, hosts_
 from odradek.controller.tree.zookeeper_tree import ZooKeeperTree
 from tests.support.clusters.zookeeper_sessions import expire_session
 from tests.support.processes.apache import ZooKeeper
+from tests.support.processes.odradek_zookeeper import OdradekZooKeeper, running_zookeeper
 from tests.unit.controller.metadata_tree_contract import Clients, MetadataTreeContract
 
 
@@ -52,3 +53,18 @@ class TestZooKeeperTreeContract(MetadataTreeContract):
         await tree.run(Create(clients.root))
         yield clients
         await asyncio.gather(*[tree.close() for tree in clients.trees])
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OdradekZooKeeper]:
+    with running_zookeeper(tmp_path_factory.mktemp("service")) as running:
+        yield running
+
+
+class TestServiceContract(TestZooKeeperTreeContract):
+    """The same with `odradek zookeeper` as the server."""
+
+    @pytest.fixture(autouse=True)
+    def _server(self, service: OdradekZooKeeper) -> None:  # type: ignore[override]
+        hosts, chroot = hosts_and_chroot(service.new_chroot() + "/deeper")
+        self._settings = ZooKeeperSettings(hosts=hosts, chroot=chroot)

@@ -133,7 +133,7 @@ def test_the_help_says_what_to_do_first_and_names_each_command_once(capsys: pyte
     printed = capsys.readouterr().out
     assert printed.index("first steps:") < printed.index("odradek serve ") < printed.index("run a broker:")
     listed = [name for names in cli._GROUPS.values() for name in names]
-    assert sorted(listed) == sorted(["serve", "health", "metadata", "completion", *cli._TOOLS])
+    assert sorted(listed) == sorted(["serve", "zookeeper", "health", "metadata", "completion", *cli._TOOLS])
     for name in listed:
         assert printed.count(f"\n  {name} ") == 1
 

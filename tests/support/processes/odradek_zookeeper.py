@@ -1,0 +1,91 @@
+"""The metadata service as a user starts it: `python -m odradek zookeeper`, a subprocess with a directory and a port."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.support.processes import pauses
+from tests.support.processes.jvm import REPOSITORY
+from tests.support.processes.ports import free_port
+from tests.support.processes.process import ManagedProcess
+
+START_TIMEOUT_S = 20
+STARTED = r"\[ZooKeeperServer\] started"
+
+
+class OdradekZooKeeper:
+    """Has the methods of `apache.ZooKeeper`, and the same settings."""
+
+    host = "127.0.0.1"
+
+    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None, port: int = 0) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self.port = port or free_port()
+        self._chroots = itertools.count(1)
+        config = directory / "zoo.cfg"
+        given = {"tickTime": "500", "maxClientCnxns": "0", **(settings or {})}
+        lines = {**given, "dataDir": str(directory / "data"), "clientPort": str(self.port)}
+        config.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
+        command = [sys.executable, "-m", "odradek", "zookeeper", "--config", str(config)]
+        python_path = [str(REPOSITORY / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = {"PYTHONPATH": os.pathsep.join(python_path), "PYTHONUNBUFFERED": "1"}
+        self._process = ManagedProcess(command, directory / "zookeeper.log", cwd=directory, env=environment)
+
+    @property
+    def address(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.is_running
+
+    def start(self) -> None:
+        self._process.start()
+        self._process.wait_for_line(STARTED, START_TIMEOUT_S)
+
+    def stop(self) -> None:
+        """SIGTERM; the service must end with status 0 and without having logged a bug."""
+        if self._process.is_running:
+            status = self._process.terminate()
+            if status != 0:
+                raise self._process.error(f"ended with status {status} instead of 0 after SIGTERM")
+        log = self.log_text()
+        assert "Traceback" not in log, log[log.index("Traceback") :][:4000]
+
+    def kill(self) -> None:
+        if self._process.is_running:
+            self._process.kill()
+
+    def pause(self) -> None:
+        pauses.pause(self._process.pid)
+
+    def resume(self) -> None:
+        pauses.resume(self._process.pid)
+
+    def log_text(self) -> str:
+        return self._process.log_text()
+
+    def new_chroot(self) -> str:
+        """`host:port/path` of a name space that nobody has used."""
+        return f"{self.address}/kafka-{next(self._chroots)}"
+
+
+@contextmanager
+def running_zookeeper(directory: Path, settings: Mapping[str, str] | None = None) -> Iterator[OdradekZooKeeper]:
+    """A service from its start to its clean stop; it is killed when the block raises."""
+    service = OdradekZooKeeper(directory, settings)
+    service.start()
+    try:
+        yield service
+        service.stop()
+    finally:
+        service.kill()

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from odradek.broker.zookeeper.request_processor import RequestProcessor
+from odradek.broker.zookeeper.tree_thread import TreeThread
+from odradek.controller.tree.service_store import ServiceStore, StoreUnavailable
+from odradek.timer.clock import ManualClock
+from tests.support.async_test import async_test
+
+
+def _thread(path: str, failures: list[Exception] | None = None) -> TreeThread:
+    failed = failures.append if failures is not None else pytest.fail
+    return TreeThread(path, ManualClock(1_000_000), lambda session_id: None, failed)  # type: ignore[arg-type]
+
+
+@async_test
+async def test_output_runs_on_the_loop_when_the_transaction_is_durable(monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+    commit = ServiceStore.commit
+
+    def recorded(store: ServiceStore) -> None:
+        commit(store)
+        order.append("commit")
+
+    thread = _thread(":memory:")
+    await thread.open()
+    monkeypatch.setattr(ServiceStore, "commit", recorded)
+    done = asyncio.get_running_loop().create_future()
+
+    def work(name: str, processor: RequestProcessor) -> None:
+        order.append(name)
+        processor.output.append(partial(order.append, f"{name} out"))
+
+    thread.submit(partial(work, "one"))
+    thread.submit(partial(work, "two"))
+    thread.submit(lambda processor: processor.output.append(lambda: done.set_result(None)))
+    await done
+    assert order.index("one out") > order.index("commit") > order.index("one")
+    assert order.index("two out") > order.index("two")
+    await thread.close()
+
+
+@async_test
+async def test_what_was_submitted_before_the_close_is_applied() -> None:
+    thread = _thread(":memory:")
+    await thread.open()
+    applied: list[int] = []
+    for number in range(300):
+        thread.submit(lambda processor, number=number: applied.append(number))  # type: ignore[misc]
+    await thread.close()
+    assert applied == list(range(300))
+
+
+@async_test
+async def test_a_failure_of_the_database_is_reported_once_and_nothing_is_answered() -> None:
+    failures: list[Exception] = []
+    thread = _thread(":memory:", failures)
+    await thread.open()
+    answers: list[str] = []
+
+    def broken(processor: RequestProcessor) -> None:
+        processor.output.append(partial(answers.append, "answered"))
+        raise OSError("the disk")
+
+    thread.submit(broken)
+    await thread.close()
+    await asyncio.sleep(0)
+    assert [str(error) for error in failures] == ["the disk"]
+    assert answers == []
+
+
+@async_test
+async def test_a_database_that_is_in_use_or_cannot_be_made(tmp_path: Path) -> None:
+    path = str(tmp_path / "tree.db")
+    first = _thread(path)
+    await first.open()
+    with pytest.raises(StoreUnavailable, match="in use by a running service"):
+        await _thread(path).open()
+    await first.close()
+    with pytest.raises(StoreUnavailable, match="cannot open"):
+        await _thread(str(tmp_path / "none" / "tree.db")).open()
+
+
+@async_test
+async def test_a_question_is_answered_after_what_came_before() -> None:
+    thread = _thread(":memory:")
+    await thread.open()
+    seen: list[str] = []
+    thread.submit(lambda processor: seen.append("before"))
+    assert await thread.ask(lambda processor: ",".join(seen)) == "before"
+    await thread.close()
