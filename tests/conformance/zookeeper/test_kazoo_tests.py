@@ -1,7 +1,8 @@
 """kazoo's own tests, as they are in its package, against `odradek zookeeper`: a selection that takes some seconds.
 
-All of them run with `python -m pytest -p tests.support.clusters.kazoo_suite --pyargs kazoo.tests`. The tests that fail then
-need an ensemble (several servers, reconfiguration, a server that only reads) or TLS.
+All of them run with `python -m pytest -p tests.support.clusters.kazoo_suite --pyargs kazoo.tests`, without test_cache,
+which needs objgraph, and test_sasl, which needs SASL. What fails then needs an ensemble (several servers,
+reconfiguration, a server that only reads) or TLS.
 """
 
 from __future__ import annotations
