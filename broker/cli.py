@@ -219,6 +219,13 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="serve what this older release of Apache Kafka served, for tests: as --override odradek.as.version=...",
     )
     serve.add_argument(
+        "--ready-line",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="print this line on stdout when clients can connect, for programs that wait for it",
+    )
+    serve.add_argument(
         "--log-level",
         default=os.environ.get("ODRADEK_LOG_LEVEL", "INFO"),
         choices=("TRACE", "DEBUG", "INFO", "WARNING", "ERROR"),
@@ -323,7 +330,7 @@ def _serve(parsed: argparse.Namespace) -> int:
         return refuse(error)
     from odradek.broker.daemon import run
 
-    return run(config, parsed.event_loop)
+    return run(config, parsed.event_loop, parsed.ready_line)
 
 
 def _configure(parsed: argparse.Namespace) -> BrokerConfig:

@@ -18,7 +18,7 @@ from odradek.broker.machine.startup_error import StartupError, refuse
 from odradek.broker.machine.stop_signal import stop_signal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.server import KafkaServer
@@ -34,7 +34,7 @@ partitions makes a million objects.
 """
 
 
-def run(config: BrokerConfig, event_loop: str) -> int:
+def run(config: BrokerConfig, event_loop: str, ready_lines: Sequence[str] = ()) -> int:
     """Run a broker until a signal stops it or it fails. Returns the exit status."""
     from odradek.controller.znodes.registration import RegistrationRefused
     from odradek.storage.config.config_def import ConfigError
@@ -44,12 +44,12 @@ def run(config: BrokerConfig, event_loop: str) -> int:
     raise_descriptor_limit()
     try:
         with asyncio.Runner(loop_factory=_loop_factory(event_loop)) as runner:
-            return runner.run(_serve(config))
+            return runner.run(_serve(config, ready_lines))
     except (StartupError, ConfigError, LogDirError, RegistrationRefused, OSError) as error:
         return refuse(error)
 
 
-async def _serve(config: BrokerConfig) -> int:
+async def _serve(config: BrokerConfig, ready_lines: Sequence[str]) -> int:
     from odradek.broker.server import KafkaServer
 
     stop = stop_signal()
@@ -63,7 +63,7 @@ async def _serve(config: BrokerConfig) -> int:
     if starting.cancelled():
         return 0
     starting.result()
-    _announce(server, config)
+    _announce(server, config, ready_lines)
     gc.freeze()  # no collection before it: clients are waiting, and a start leaves little garbage
     await asyncio.wait({stop, server.failed}, return_when=asyncio.FIRST_COMPLETED)
     failure = server.failed.exception() if server.failed.done() else None
@@ -79,7 +79,7 @@ def _retrieve_exception(future: asyncio.Future[None]) -> None:
         future.exception()
 
 
-def _announce(server: KafkaServer, config: BrokerConfig) -> None:
+def _announce(server: KafkaServer, config: BrokerConfig, ready_lines: Sequence[str]) -> None:
     """Print the banner on stdout. Test kits wait for the server's log line "started", not for the banner."""
     addresses = ", ".join(str(address) for address in server.addresses)
     data = ", ".join(os.path.abspath(path) for path in config.log_dirs)
@@ -90,6 +90,7 @@ def _announce(server: KafkaServer, config: BrokerConfig) -> None:
         f"  node id       {server.broker_id}\n"
         f"  cluster id    {server.cluster_id}\n"
     )
+    sys.stdout.writelines(f"{line}\n" for line in ready_lines)
     sys.stdout.flush()
 
 

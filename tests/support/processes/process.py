@@ -101,6 +101,12 @@ class ManagedProcess:
         process.kill()
         process.wait(10)
 
+    def kill_group(self) -> None:
+        """SIGKILL for the process and its children, as a container ends."""
+        process = self._running()
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(10)
+
     def error(self, what: str) -> ProcessError:
         tail = "\n".join(self.log_text().splitlines()[-LOG_TAIL_LINES:])
         return ProcessError(f"{' '.join(self.command[-3:])} {what}; the end of its log:\n{tail}")

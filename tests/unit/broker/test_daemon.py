@@ -8,7 +8,7 @@ import re
 import resource
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 
 import pytest
@@ -19,6 +19,8 @@ from odradek.broker.machine.startup_error import StartupError
 from odradek.controller.znodes.registration import RegistrationRefused
 from odradek.storage.config.config_def import ConfigError
 from odradek.storage.disk.log_dir import LogDirError
+
+READY_LINES = ("ready", "for clients")
 
 
 class _Server:
@@ -99,8 +101,8 @@ def process(monkeypatch: pytest.MonkeyPatch) -> _Process:
 def serve_until(script: Callable[[], object], broker: type[_Server], process: _Process) -> int:
     """Run a daemon; `script` is called once the broker has started, or hangs in its start."""
 
-    async def serve(config: BrokerConfig) -> int:
-        serving = asyncio.ensure_future(serve_as_it_is(config))
+    async def serve(config: BrokerConfig, ready_lines: Sequence[str]) -> int:
+        serving = asyncio.ensure_future(serve_as_it_is(config, ready_lines))
         while not broker.events:
             await asyncio.sleep(0)
         if broker.starts and broker.start_error is None:
@@ -113,7 +115,7 @@ def serve_until(script: Callable[[], object], broker: type[_Server], process: _P
     serve_as_it_is = daemon._serve
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(daemon, "_serve", serve)
-        return daemon.run(BrokerConfig({"log.dirs": "data"}), "auto")
+        return daemon.run(BrokerConfig({"log.dirs": "data"}), "auto", READY_LINES)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -173,6 +175,7 @@ def test_banner_says_where_the_broker_is(
         ["data in", os.path.abspath("data")],
         ["node id", "7"],
         ["cluster id", "the-cluster"],
+        *([line] for line in READY_LINES),
     ]
 
 
