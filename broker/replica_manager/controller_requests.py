@@ -10,6 +10,7 @@ ReplicaManager.stopReplicas, ReplicaManager.stopPartitions, ReplicaManager.maybe
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.broker.partition.leadership import NO_LEADER_EPOCH
@@ -155,7 +156,7 @@ class ControllerRequests:
         on_stopped: Callable[[TopicPartition, bool], None],
     ) -> Generator[None, None, dict[TopicPartition, ErrorCode]]:
         """Stop these replicas, one a step, and delete those that the state says; call `on_stopped(partition, deleted)`
-        for each.
+        for each. The errors may change until `LogManager.when_durable` calls back.
 
         Raises: KafkaError STALE_CONTROLLER_EPOCH, also when a request with a newer epoch comes in between.
         """
@@ -174,12 +175,16 @@ class ControllerRequests:
             ):
                 errors[topic_partition] = ErrorCode.FENCED_LEADER_EPOCH
                 continue
-            errors[topic_partition] = self._stop(topic_partition, hosted, state.delete_partition)
-            if errors[topic_partition] == ErrorCode.NONE:
+            failed = partial(errors.__setitem__, topic_partition, ErrorCode.KAFKA_STORAGE_ERROR)
+            errors[topic_partition] = ErrorCode.NONE
+            if self._stop(topic_partition, hosted, state.delete_partition, failed):
                 on_stopped(topic_partition, state.delete_partition)
         return errors
 
-    def _stop(self, topic_partition: TopicPartition, hosted: Partition | None, delete: bool) -> ErrorCode:
+    def _stop(
+        self, topic_partition: TopicPartition, hosted: Partition | None, delete: bool, failed: Callable[[], None]
+    ) -> bool:
+        """Whether it is stopped. `failed` is called, now or later, if its logs cannot be deleted."""
         self._fetchers.remove([topic_partition])
         self._moves.stop(topic_partition)
         if delete and hosted is not None:
@@ -189,11 +194,12 @@ class ControllerRequests:
         self._complete_delayed(topic_partition)
         if delete:
             try:
-                self._log_manager.async_delete(topic_partition)
-                self._log_manager.async_delete(topic_partition, is_future=True)
-            except KafkaError as error:
-                return error.code
-        return ErrorCode.NONE
+                self._log_manager.async_delete(topic_partition, on_failure=failed)
+                self._log_manager.async_delete(topic_partition, is_future=True, on_failure=failed)
+            except KafkaError:  # KAFKA_STORAGE_ERROR
+                failed()
+                return False
+        return True
 
     def check_metadata_epoch(self, controller_epoch: int) -> None:
         """The epoch check of an UpdateMetadata. Raises: KafkaError STALE_CONTROLLER_EPOCH."""

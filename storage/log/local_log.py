@@ -279,9 +279,8 @@ class LocalLog:
 
     # -- the directory -----------------------------------------------------------------------------
 
-    def rename_dir(self, path: str) -> None:
-        """Rename the directory, also for the segments that await deletion."""
-        self.environment.fs.rename(self.dir, path)
+    def change_dir(self, path: str) -> None:
+        """Update the paths after the directory was renamed, also of the segments that await deletion."""
         self.dir = path
         for segment in [*self.segments, *self._awaiting_deletion]:
             segment.change_dir(path)

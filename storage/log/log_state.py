@@ -102,6 +102,12 @@ class LogState:
         self.flusher.flush(segment.base_offset)
         return segment
 
+    def change_dir(self, path: str) -> None:
+        """Update the paths after the directory was renamed."""
+        self.local_log.change_dir(path)
+        self.producers.rename_dir(path)
+        self.flusher.log_dir = path
+
     # -- errors ------------------------------------------------------------------------------------
 
     @contextmanager

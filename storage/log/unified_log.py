@@ -450,21 +450,26 @@ class UnifiedLog:
             max_decompressed_bytes=self._environment.max_decompressed_bytes,
         )
 
-    def rename_dir(self, path: str, *, keep_writing: bool = True) -> None:
+    def rename_dir(self, path: str) -> None:
         """Rename the directory of the log. Queued writes are queued again for the new name."""
         dropped = self.log_dir.sync_queue.forget_dir(self.local_log.dir)
         with self.disk("renaming the log directory"):
-            self.local_log.rename_dir(path)
-        self.state.producers.rename_dir(path)
-        self.flusher.log_dir = path
-        if not keep_writing:
-            self.state.leader_epochs.on_change = None
-            return
+            self._environment.fs.rename(self.local_log.dir, path)
+        self.state.change_dir(path)
         if checkpoints.LEADER_EPOCH_FILE in dropped or not self.log_dir.sync_queue.is_idle:
             self._write_epochs(self.state.leader_epochs.entries)
         metadata_path = os.path.join(path, checkpoints.PARTITION_METADATA_FILE)
         if self.topic_id is not None and not os.path.exists(metadata_path):
             self.log_dir.sync_queue.write(metadata_path, checkpoints.encode_partition_metadata(self.topic_id))
+
+    def give_up_dir(self, path: str) -> None:
+        """Use `path` from now on, and drop queued writes: the caller deletes the log, and renames its directory.
+
+        Raises: KafkaError KAFKA_STORAGE_ERROR if the directory is offline.
+        """
+        with self.disk("deleting the log"):
+            self.log_dir.sync_queue.forget_dir(self.local_log.dir)
+            self.state.change_dir(path)
 
     def close(self) -> None:
         """Write a producer snapshot, trim the indexes, flush everything and close all descriptors.

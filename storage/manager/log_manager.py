@@ -3,8 +3,8 @@
 `log_startup` and `log_loading` load the logs; `log_checkpoints` writes the checkpoints; `log_sweeps` does the recurring
 work; `log_moves` replaces a log by its future log; `log_placement` chooses the directory of a new log.
 
-The replica manager owns the high watermarks and calls `checkpoint_high_watermarks` every 5 s. A deleted log is renamed
-`-delete` at once and removed after `file.delete.delay.ms`.
+The replica manager owns the high watermarks and calls `checkpoint_high_watermarks` every 5 s. `log_deletions` renames
+and removes the directories of deleted logs.
 
 Invariants: a partition has at most one log and at most one future log, which a move fills in another directory (a
 second one found at start is fatal); the logs of a failed directory are removed from here, and the others continue; the
@@ -28,6 +28,7 @@ from odradek.storage.config.topic_configs import TopicConfigs
 from odradek.storage.disk.disk_space import LogDirFullError, is_no_space
 from odradek.storage.disk.log_dir import LogDir, LogDirError
 from odradek.storage.log import log_checkpoints, truncation
+from odradek.storage.manager.log_deletions import LogDeletions
 from odradek.storage.manager.log_loading import open_log
 from odradek.storage.manager.log_moves import LogMoves
 from odradek.storage.manager.log_placement import LogPlacement
@@ -74,7 +75,8 @@ class LogManager:
         self._high_watermarks: dict[tuple[str, TopicPartition], int] = {}
         """Keyed by directory too: a directory that a log was moved away from may still have an entry for it."""
         self._placement = LogPlacement(self.log_dirs)
-        self._moves = LogMoves(environment, self._delete_unregistered)
+        self._deletions = LogDeletions(environment, self._checkpoint_lowered)
+        self._moves = LogMoves(environment, self._deletions)
         self._startup: LogStartup | None = None
         self._recovery_threads = settings.recovery_threads_per_data_dir
         self._stopped = False
@@ -82,6 +84,10 @@ class LogManager:
         self._is_started = False
 
     # -- look-up ----------------------------------------------------------------------------------------
+
+    @property
+    def deletions(self) -> LogDeletions:
+        return self._deletions
 
     @property
     def live_log_dirs(self) -> list[LogDir]:
@@ -187,6 +193,7 @@ class LogManager:
     def _abort_startup(self) -> None:
         """Release all locks and descriptors after a failed start."""
         self._stopped = True
+        self._deletions.stop()
         self.sweeps.stop()
         for log in self.all_logs():
             log.discard()
@@ -264,6 +271,7 @@ class LogManager:
         if is_future:
             name = log_files.future_dir_name(topic_partition, self.environment.new_uuid_hex())
         path = log_dir.file(name)
+        self._deletions.free(path)
         is_there = os.path.exists(path)
         try:
             config = self._configs.of(topic_partition.topic)
@@ -293,6 +301,9 @@ class LogManager:
 
     def when_durable(self, callback: Callable[[OSError | None], None]) -> None:
         """Call back when all small files and directory changes queued so far are stored, or with the error."""
+        self._deletions.when_all_renamed(lambda: self._when_stored(callback))
+
+    def _when_stored(self, callback: Callable[[OSError | None], None]) -> None:
         live = self.live_log_dirs
         remaining = len(live)
         failure: OSError | None = None
@@ -331,11 +342,17 @@ class LogManager:
 
     # -- deletion -----------------------------------------------------------------------------------------------
 
-    def async_delete(self, topic_partition: TopicPartition, *, is_future: bool = False) -> UnifiedLog | None:
-        """Delete a log: renames it at once, so that a new one can be created, and removes it later."""
+    def async_delete(
+        self,
+        topic_partition: TopicPartition,
+        *,
+        is_future: bool = False,
+        on_failure: Callable[[], None] | None = None,
+    ) -> UnifiedLog | None:
+        """Delete a log: see `LogDeletions.delete`."""
         log = self._unregister(topic_partition, is_future=is_future)
         if log is not None:
-            self._delete_unregistered(log)
+            self._deletions.delete(log, on_failure)
         return log
 
     def _unregister(self, topic_partition: TopicPartition, *, is_future: bool = False) -> UnifiedLog | None:
@@ -347,37 +364,6 @@ class LogManager:
             self._high_watermarks.pop((log.log_dir.path, topic_partition), None)
             self._configs.log_removed(topic_partition)
         return log
-
-    def _delete_unregistered(self, log: UnifiedLog) -> None:
-        self._rename_and_discard(log, log_files.DELETE_DIR_SUFFIX)
-        logger.info("Log for partition %s is renamed to %s and is scheduled for deletion", log.topic_partition, log.dir)
-        if log.log_dir.is_online:
-            self.remove_dir_later(log.dir, log.log_dir, log.config.file_delete_delay_ms)
-
-    def _rename_and_discard(self, log: UnifiedLog, suffix: str) -> None:
-        name = log_files.marked_dir_name(log.topic_partition, self.environment.new_uuid_hex(), suffix)
-        try:
-            log.rename_dir(log.log_dir.file(name), keep_writing=False)
-        finally:
-            log.discard()
-        log.log_dir.sync_queue.sync_dir(log.log_dir.path)
-        self.checkpoint_recovery_points(log.log_dir)
-        self.checkpoint_log_start_offsets(log.log_dir)
-
-    def remove_dir_later(self, path: str, log_dir: LogDir, delay_ms: int) -> None:
-        fs, io_pool = self.environment.fs, self.environment.io_pool
-
-        def removed(result: OSError | None) -> None:
-            if isinstance(result, OSError):
-                log_dir.fail(f"Error while deleting {path}", result)
-            else:
-                logger.info("Deleted log directory %s", path)
-
-        def remove() -> None:
-            if log_dir.is_online and not self._stopped:
-                io_pool.submit(lambda: fs.remove_tree(path), removed)
-
-        self.environment.timer.schedule(delay_ms, remove)
 
     # -- truncation ---------------------------------------------------------------------------------------------
 
@@ -405,7 +391,7 @@ class LogManager:
             if is_compacted_part_cut:
                 self.cleaner.abort(topic_partition)
             if log.truncate_to(offset, (producers or {}).get(topic_partition)):
-                self._checkpoint_truncation(log.log_dir)
+                self._checkpoint_lowered(log.log_dir)
             if is_compacted_part_cut:
                 self.cleaner.truncated(log)
 
@@ -417,10 +403,10 @@ class LogManager:
             self.cleaner.abort(topic_partition)
             log.truncate_fully_and_start_at(offset)
             self.cleaner.truncated(log)
-            self._checkpoint_truncation(log.log_dir)
+            self._checkpoint_lowered(log.log_dir)
 
-    def _checkpoint_truncation(self, log_dir: LogDir) -> None:
-        """Checkpoint what a truncation lowered. A checkpointed log start that is too high would hide later appends."""
+    def _checkpoint_lowered(self, log_dir: LogDir) -> None:
+        """Checkpoint what a truncation or deletion lowered. A log start that is too high would hide later appends."""
         self.checkpoint_recovery_points(log_dir)
         self.checkpoint_log_start_offsets(log_dir)
 
@@ -487,6 +473,7 @@ class LogManager:
         self.sweeps.stop()
         self.cleaner.shutdown()
         self._moves.finish_all()
+        self._deletions.stop()
         for log_dir in self.live_log_dirs:
             logs = self.logs_in(log_dir)
             try:

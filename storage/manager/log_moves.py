@@ -25,23 +25,22 @@ from odradek.protocol.errors import KafkaError
 from odradek.storage import log_files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from odradek.protocol.topic_partition import TopicPartition
     from odradek.storage.disk.environment import Environment
     from odradek.storage.log.unified_log import UnifiedLog
+    from odradek.storage.manager.log_deletions import LogDeletions
 
 logger = logging.getLogger(__name__)
 
 
 class LogMoves:
-    """The replacements of one log manager; `delete` deletes a replaced log."""
+    """The replacements of one log manager."""
 
-    __slots__ = ("_delete", "_environment", "_replaced")
+    __slots__ = ("_deletions", "_environment", "_replaced")
 
-    def __init__(self, environment: Environment, delete: Callable[[UnifiedLog], None]) -> None:
+    def __init__(self, environment: Environment, deletions: LogDeletions) -> None:
         self._environment = environment
-        self._delete = delete
+        self._deletions = deletions
         self._replaced: dict[TopicPartition, tuple[UnifiedLog, UnifiedLog]] = {}
         """(replaced log, new log): the replaced log's directory still has the partition's name."""
 
@@ -52,7 +51,9 @@ class LogMoves:
         """
         topic_partition = current.topic_partition
         self.finish(topic_partition)  # the log that an earlier move replaced may still have the partition's name
-        future.rename_dir(future.log_dir.file(log_files.log_dir_name(topic_partition)))
+        path = future.log_dir.file(log_files.log_dir_name(topic_partition))
+        self._deletions.free(path)
+        future.rename_dir(path)
         future.update_high_watermark(current.high_watermark)
         current.flusher.hand_over(future.flusher)
         logger.info("Replaced the log of %s in %s by the one in %s", topic_partition, current.dir, future.dir)
@@ -89,7 +90,7 @@ class LogMoves:
             replaced.discard()
             return
         try:
-            self._delete(replaced)
+            self._deletions.delete(replaced)
         except KafkaError as error:  # its directory is offline now; the new log continues
             logger.error("Could not delete the replaced log %s: %s", replaced.dir, error)
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from odradek.storage.disk.log_dir import LogDir
     from odradek.storage.disk.ports import IoPool, WorkerJob
     from odradek.storage.log.unified_log import UnifiedLog
+    from odradek.storage.manager.log_deletions import LogDeletions
     from odradek.storage.manager.log_loading import LastStop, StoredLog
     from odradek.storage.producers.producer_state_manager import ProducerMemory
 
@@ -70,7 +71,8 @@ class LogsOwner(Protocol):
 
     def checkpoint_recovery_points(self, log_dir: LogDir) -> None: ...
 
-    def remove_dir_later(self, path: str, log_dir: LogDir, delay_ms: int) -> None: ...
+    @property
+    def deletions(self) -> LogDeletions: ...
 
     def require_a_live_dir(self) -> None:
         """Raises LogDirError when all directories have failed."""
@@ -305,7 +307,7 @@ class LogStartup:
     def _open_or_queue_recovery(self, directory: _Directory, stored: StoredLog) -> None:
         if stored.marker == log_files.DELETE_DIR_SUFFIX:
             delay_ms = self._owner.config_of(stored.topic_partition.topic).file_delete_delay_ms
-            self._owner.remove_dir_later(stored.path, directory.log_dir, delay_ms)
+            self._owner.deletions.remove_later(stored.path, directory.log_dir, delay_ms)
             directory.loaded += 1
             return
         if stored.marker == log_files.STRAY_DIR_SUFFIX:

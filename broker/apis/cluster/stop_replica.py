@@ -25,7 +25,7 @@ from odradek.protocol.messages.stop_replica import (
     StopReplicaResponse,
 )
 from odradek.protocol.topic_partition import TopicPartition
-from odradek.timer.sliced_work import run_through
+from odradek.timer.sliced_work import Wait, run_through
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -65,6 +65,7 @@ def handle(broker: Services, ctx: RequestContext, request: StopReplicaRequest) -
         request.controller_id,
         len(errors),
     )
+    yield Wait(lambda done: broker.log_manager.when_durable(lambda failure: done()))
     response = StopReplicaResponse()
     for topic_partition, error_code in errors.items():
         response.partition_errors.append(
@@ -73,7 +74,7 @@ def handle(broker: Services, ctx: RequestContext, request: StopReplicaRequest) -
             )
         )
         yield None
-    broker.log_manager.when_durable(lambda failure: ctx.reply(response))
+    ctx.reply(response)
 
 
 def _states(request: StopReplicaRequest) -> Generator[None, None, dict[TopicPartition, StopReplicaPartitionState]]:

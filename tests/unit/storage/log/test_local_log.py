@@ -117,7 +117,9 @@ def test_full_truncation(log: LocalLog, disk: Disk) -> None:
 
 def test_directory_renamed_before_deleted_files_are_removed(log: LocalLog, disk: Disk) -> None:
     log.truncate_to(1)
-    log.rename_dir(log.dir + "-moved")
+    moved = log.dir + "-moved"
+    os.rename(log.dir, moved)
+    log.change_dir(moved)
     assert names(log, ".deleted")
     put(log)
     disk.advance(100)
