@@ -9,6 +9,7 @@ ReplicaManager.stopReplicas, ReplicaManager.stopPartitions, ReplicaManager.maybe
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from functools import partial
 from typing import TYPE_CHECKING
@@ -63,6 +64,52 @@ class ControllerRequests:
         self._log_manager = log_manager
         self._metadata_cache = metadata_cache
         self.controller_epoch = 0
+        self.replica_state_change_lock = asyncio.Lock()
+        """Held by one LeaderAndIsr request at a time: preparing logs takes turns of the event loop."""
+
+    def prepare_logs(
+        self,
+        controller_epoch: int,
+        states: Sequence[tuple[str, bytes | None, LeaderAndIsrPartitionState]],
+        done: Callable[[], None],
+    ) -> None:
+        """Make the files of the logs that `become_leader_or_follower` will create, without waiting for the disk; then
+        call `done`. Call `discard_prepared_logs` after the states are applied.
+        """
+        new = [
+            (topic_partition, state.is_new)
+            for topic, _, state in states
+            if self._needs_log(topic_partition := TopicPartition(topic, state.partition_index), state)
+        ]
+        if not new or controller_epoch < self.controller_epoch:
+            done()
+            return
+        remaining = len(new)
+
+        def prepared() -> None:
+            nonlocal remaining
+            remaining -= 1
+            if not remaining:
+                done()
+
+        for topic_partition, is_new in new:
+            self._log_manager.prepare_log(topic_partition, prepared, is_new=is_new)
+
+    def _needs_log(self, topic_partition: TopicPartition, state: LeaderAndIsrPartitionState) -> bool:
+        return (
+            self._log_manager.get_log(topic_partition) is None
+            and self._broker_id in state.replicas
+            and topic_partition.partition >= 0
+            and is_valid_topic_name(topic_partition.topic)
+            and not self._partitions.is_offline(topic_partition)
+        )
+
+    def discard_prepared_logs(
+        self, states: Sequence[tuple[str, bytes | None, LeaderAndIsrPartitionState]], done: Callable[[], None]
+    ) -> None:
+        """Remove what `prepare_logs` has made and the states did not need; then call `done`."""
+        named = (TopicPartition(topic, state.partition_index) for topic, _, state in states)
+        self._log_manager.discard_prepared_logs(named, done)
 
     def become_leader_or_follower(
         self,

@@ -93,8 +93,12 @@ def open_log(
     last_stop: LastStop | None = None,
     recovered: ProducerMemory | None = None,
     topic_id: bytes | None = None,
+    created_fd: int | None = None,
 ) -> UnifiedLog:
-    """Load the log at `path`, or create it. Raises OSError; LogDirError for a log that cannot be loaded."""
+    """Load the log at `path`, or create it. `created_fd`: see `load_log`.
+
+    Raises: OSError; LogDirError for a log that cannot be loaded.
+    """
     try:
         return load_log(
             path,
@@ -107,6 +111,7 @@ def open_log(
             had_clean_shutdown=last_stop is not None and last_stop.was_clean,
             recovered=recovered,
             topic_id=topic_id,
+            created_fd=created_fd,
         )
     except (KafkaError, CorruptRecordError) as error:
         raise LogDirError(f"The log in {path} cannot be loaded: {error}") from error

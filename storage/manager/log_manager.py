@@ -1,7 +1,7 @@
 """All logs of a broker: loads, finds, creates, moves, deletes and closes them.
 
 `log_startup` and `log_loading` load the logs; `log_checkpoints` writes the checkpoints; `log_sweeps` does the recurring
-work; `log_moves` replaces a log by its future log; `log_placement` chooses the directory of a new log.
+work; `log_creation` creates logs; `log_moves` replaces a log by its future log.
 
 The replica manager owns the high watermarks and calls `checkpoint_high_watermarks` every 5 s. `log_deletions` renames
 and removes the directories of deleted logs.
@@ -17,26 +17,22 @@ from __future__ import annotations
 
 import errno
 import logging
-import os
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.storage import log_files
 from odradek.storage.cleaning.log_cleaner import LogCleaner
 from odradek.storage.config.topic_configs import TopicConfigs
-from odradek.storage.disk.disk_space import LogDirFullError, is_no_space
 from odradek.storage.disk.log_dir import LogDir, LogDirError
 from odradek.storage.log import log_checkpoints, truncation
+from odradek.storage.manager.log_creation import LogCreation
 from odradek.storage.manager.log_deletions import LogDeletions
-from odradek.storage.manager.log_loading import open_log
 from odradek.storage.manager.log_moves import LogMoves
-from odradek.storage.manager.log_placement import LogPlacement
 from odradek.storage.manager.log_startup import SLICE_MS, LogStartup
 from odradek.storage.manager.log_sweeps import LogManagerSettings, LogSweeps, delete_old_segments_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from odradek.protocol.topic_partition import TopicPartition
     from odradek.storage.config.log_config import LogConfig
@@ -74,8 +70,8 @@ class LogManager:
         self._configs = TopicConfigs(broker_settings)
         self._high_watermarks: dict[tuple[str, TopicPartition], int] = {}
         """Keyed by directory too: a directory that a log was moved away from may still have an entry for it."""
-        self._placement = LogPlacement(self.log_dirs)
         self._deletions = LogDeletions(environment, self._checkpoint_lowered)
+        self._creation = LogCreation(self.log_dirs, self._configs, environment, self._deletions, self.all_logs)
         self._moves = LogMoves(environment, self._deletions)
         self._startup: LogStartup | None = None
         self._recovery_threads = settings.recovery_threads_per_data_dir
@@ -239,7 +235,21 @@ class LogManager:
             log = logs.get(topic_partition)
             if log is not None and log.log_dir.path == path:
                 return
-        self._placement.prefer(topic_partition, path)
+        self._creation.placement.prefer(topic_partition, path)
+
+    def prepare_log(self, topic_partition: TopicPartition, done: Callable[[], None], *, is_new: bool) -> None:
+        """Make the files of the log that `get_or_create_log` will create, in the I/O pool; then call `done`.
+
+        Does nothing for a log that exists or cannot be created.
+        """
+        if topic_partition in self._logs:
+            done()
+        else:
+            self._creation.prepare(topic_partition, done, is_new=is_new)
+
+    def discard_prepared_logs(self, topic_partitions: Iterable[TopicPartition], done: Callable[[], None]) -> None:
+        """Remove the files of those logs that were prepared and not created; then call `done`."""
+        self._creation.preparations.discard(topic_partitions, done)
 
     def get_or_create_log(
         self,
@@ -260,44 +270,11 @@ class LogManager:
             if topic_id is not None:
                 log.assign_topic_id(topic_id)
             return log
-        if not is_new and len(self.live_log_dirs) < len(self.log_dirs):
-            raise KafkaError(
-                ErrorCode.KAFKA_STORAGE_ERROR,
-                f"Can not create log for {topic_partition} because log directories "
-                f"{[d.path for d in self.log_dirs if not d.is_online]} are offline",
-            )
-        log_dir = self._placement.dir_for(topic_partition, self.all_logs())
-        name = log_files.log_dir_name(topic_partition)
-        if is_future:
-            name = log_files.future_dir_name(topic_partition, self.environment.new_uuid_hex())
-        path = log_dir.file(name)
-        self._deletions.free(path)
-        is_there = os.path.exists(path)
-        try:
-            config = self._configs.of(topic_partition.topic)
-            log = open_log(path, topic_partition, config, log_dir, self.environment, topic_id=topic_id)
-        except OSError as error:
-            self._refuse_to_create(path, log_dir, error, is_there=is_there)
+        log = self._creation.create(topic_partition, topic_id, is_new=is_new, is_future=is_future)
         self.register(log, is_future=is_future)
-        self._placement.on_created(topic_partition)
-        logger.info("Created log for partition %s in %s with properties %s", topic_partition, path, config.overrides)
-        log_dir.sync_queue.sync_dir(path)
-        log_dir.sync_queue.sync_dir(log_dir.path)
+        log.log_dir.sync_queue.sync_dir(log.dir)
+        log.log_dir.sync_queue.sync_dir(log.log_dir.path)
         return log
-
-    def _refuse_to_create(self, path: str, log_dir: LogDir, error: OSError, *, is_there: bool) -> NoReturn:
-        """Raise after a log that could not be created. A full directory stays online, any other error fails it."""
-        if is_no_space(error) and not is_there:
-            try:
-                self.environment.fs.remove_tree(path)
-            except OSError as second:
-                error = second
-            else:
-                log_dir.space.ran_out(error)
-                raise LogDirFullError(log_dir.path) from error
-        message = f"Error while creating the log {path}"
-        log_dir.fail(message, error)
-        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
 
     def when_durable(self, callback: Callable[[OSError | None], None]) -> None:
         """Call back when all small files and directory changes queued so far are stored, or with the error."""
@@ -474,6 +451,7 @@ class LogManager:
         self.cleaner.shutdown()
         self._moves.finish_all()
         self._deletions.stop()
+        self._creation.preparations.close()
         for log_dir in self.live_log_dirs:
             logs = self.logs_in(log_dir)
             try:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from odradek.protocol.topic_partition import TopicPartition
     from odradek.storage.disk.log_dir import LogDir
-    from odradek.storage.log.unified_log import UnifiedLog
 
 
 class LogPlacement:
@@ -35,8 +34,12 @@ class LogPlacement:
         """Forget the preferred directory after the log was created."""
         self._preferred.pop(topic_partition, None)
 
-    def dir_for(self, topic_partition: TopicPartition, logs: Iterable[UnifiedLog]) -> LogDir:
-        """The directory for a new log. `logs`: all logs, including future logs.
+    def allows(self, topic_partition: TopicPartition, log_dir: LogDir) -> bool:
+        """Whether no other directory is preferred for the partition."""
+        return self._preferred.get(topic_partition, log_dir.path) == log_dir.path
+
+    def dir_for(self, topic_partition: TopicPartition, used: Iterable[LogDir]) -> LogDir:
+        """The directory for a new log. `used`: the directory of each log, including future logs.
 
         Raises: KafkaError KAFKA_STORAGE_ERROR when no directory, or not the preferred one, is online.
         """
@@ -49,5 +52,5 @@ class LogPlacement:
         live = [log_dir for log_dir in live if not log_dir.space.is_full] or live
         if len(live) == 1:
             return live[0]
-        counts = Counter(log.log_dir.path for log in logs)
+        counts = Counter(log_dir.path for log_dir in used)
         return min(live, key=lambda log_dir: counts[log_dir.path])

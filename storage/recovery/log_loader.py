@@ -69,13 +69,16 @@ def load_log(
     had_clean_shutdown: bool = False,
     recovered: ProducerMemory | None = None,
     topic_id: bytes | None = None,
+    created_fd: int | None = None,
 ) -> UnifiedLog:
     """Load the log in a directory, which is created if missing; recover it unless the last stop was clean.
 
-    `recovered`: the producer state from a `recovery_job` that recovered the log already.
+    `recovered`: the producer state from a `recovery_job` that recovered the log already. `created_fd`: from
+    `create_segment_files`, which has created the first segment in a new directory.
     Raises: OSError; KafkaError or CorruptRecordError for a log that cannot be loaded.
     """
-    environment.fs.make_dir(path)
+    if created_fd is None:
+        environment.fs.make_dir(path)
     loader = LogLoader(
         path,
         topic_partition,
@@ -86,7 +89,10 @@ def load_log(
         had_clean_shutdown,
         recovered=recovered,
     )
-    loader.load()
+    if created_fd is None:
+        loader.load()
+    else:
+        loader.begin_with(created_fd)
     stored_id = _stored_topic_id(path)
     local_log = LocalLog(path, topic_partition, config, loader.segments, loader.log_end_offset, environment)
     log = UnifiedLog(
@@ -153,6 +159,10 @@ class LogLoader:
         self.producers = self._new_producer_state()
         if recovered is not None:
             self.producers.take_over(recovered)
+
+    def begin_with(self, created_fd: int) -> None:
+        """Begin a log with one new segment: there is nothing to load."""
+        self.segments.add(LogSegment.open(self.path, 0, self.config, self.environment, created_fd=created_fd))
 
     def load(self) -> None:
         finish_interrupted_swaps(self.path, self.config, self.environment)

@@ -90,6 +90,13 @@ class FileRecords:
         return records
 
     @classmethod
+    def of_new_file(cls, path: str, fs: FileSystem, open_files: OpenFiles, fd: int) -> FileRecords:
+        """The records of a file that was just created; they own its descriptor from now on."""
+        records = cls(path, fs, open_files, 0)
+        records._fd = open_files.opening(records, lambda: fd)
+        return records
+
+    @classmethod
     def existing(cls, path: str, fs: FileSystem, open_files: OpenFiles) -> FileRecords:
         """The records of an existing file, which is opened on first use. Raises OSError."""
         return cls(path, fs, open_files, os.stat(path).st_size)

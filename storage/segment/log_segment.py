@@ -108,13 +108,19 @@ class LogSegment:
         environment: Environment,
         *,
         create: bool = False,
+        created_fd: int | None = None,
         suffix: str = "",
     ) -> LogSegment:
-        """The segment with this base offset, from existing files or, with `create`, from new ones. Raises OSError."""
+        """The segment with this base offset, from existing files or, with `create`, from new ones. Raises OSError.
+
+        `created_fd`: from `create_segment_files`, which has created the files; the segment owns it from now on.
+        """
         fs, open_files = environment.fs, environment.open_files
         stem = os.path.join(directory, f"{base_offset:020d}")
         log_path = stem + log_files.LOG_FILE_SUFFIX + suffix
-        if create:
+        if created_fd is not None:
+            records = FileRecords.of_new_file(log_path, fs, open_files, created_fd)
+        elif create:
             preallocate = config.segment_bytes if config.preallocate else 0
             records = FileRecords.create(log_path, fs, open_files, preallocate)
         else:

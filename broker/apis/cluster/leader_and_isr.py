@@ -11,8 +11,10 @@ Kafka: KafkaApis.handleLeaderAndIsrRequest, RequestHandlerHelper.onLeadershipCha
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.authorization import authorize_cluster
@@ -26,6 +28,7 @@ from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.leader_and_isr import (
     LeaderAndIsrPartitionError,
+    LeaderAndIsrPartitionState,
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
     LeaderAndIsrTopicError,
@@ -44,7 +47,7 @@ state_change_log = logging.getLogger("odradek.state.change")
 FIRST_TOPIC_ID_VERSION = 5
 
 SLICE = 16
-"""Most partitions that are applied before the event loop runs other callbacks."""
+"""Most partitions that are prepared together, and applied before the event loop runs other callbacks."""
 
 
 def handle(broker: Services, ctx: RequestContext, request: LeaderAndIsrRequest) -> None:
@@ -60,7 +63,7 @@ async def apply(
 ) -> None:
     """Apply the states of the partitions; `respond` is called once the changes are durable.
 
-    Creating a log takes about a millisecond, and many on a busy disk: the loop runs other callbacks after `SLICE`
+    The I/O pool makes the files of new logs before the states are applied. The loop runs other callbacks after `SLICE`
     partitions, or `SLICE_MS`. The controller epoch is checked for each partition, and for a request without any.
 
     There is no notification of the configs that a topic is created with: those of topics new to this broker are read
@@ -74,13 +77,16 @@ async def apply(
         return
     begun_ms = broker.clock.monotonic_ms()
     errors: dict[TopicPartition, ErrorCode] = {}
-    become = broker.replica_manager.controller_requests.become_leader_or_follower
-    try:
-        async for one in in_turns([[state] for state in partition_states(request)] or [[]], SLICE):
-            errors |= become(request.controller_epoch, one, partial(_move_coordinators, broker))
-    except KafkaError as error:
-        respond(error_response(request, version, error.code, None))
-        return
+    async with broker.replica_manager.controller_requests.replica_state_change_lock:
+        states = partition_states(request)
+        some = list(islice(states, SLICE))
+        while True:
+            refusal = await _become(broker, request.controller_epoch, some, errors)
+            if refusal is not None:
+                respond(error_response(request, version, refusal, None))
+                return
+            if not (some := list(islice(states, SLICE))):
+                break
 
     state_change_log.info(
         "[Broker id=%d] Finished LeaderAndIsr request in %dms from controller %d for %d partitions",
@@ -99,6 +105,37 @@ async def apply(
         respond(_response(request, version, errors))
 
     broker.log_manager.when_durable(durable)
+
+
+async def _become(
+    broker: Services,
+    controller_epoch: int,
+    states: Sequence[tuple[str, bytes | None, LeaderAndIsrPartitionState]],
+    errors: dict[TopicPartition, ErrorCode],
+) -> ErrorCode | None:
+    """Apply some states, and add their errors to `errors`; the error that refuses the request, if there is one."""
+    requests = broker.replica_manager.controller_requests
+    await _called_back(partial(requests.prepare_logs, controller_epoch, states))
+    refusal = None
+    try:
+        async for one in in_turns([[state] for state in states] or [[]], SLICE):
+            errors |= requests.become_leader_or_follower(controller_epoch, one, partial(_move_coordinators, broker))
+    except KafkaError as error:
+        refusal = error.code
+    await _called_back(partial(requests.discard_prepared_logs, states))
+    return refusal
+
+
+async def _called_back(begin: Callable[[Callable[[], None]], None]) -> None:
+    """Wait until `begin` calls its argument. It may do so at once: then the loop does not turn."""
+    over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def done() -> None:
+        if not over.done():
+            over.set_result(None)
+
+    begin(done)
+    await over
 
 
 async def _new_topics(broker: Services, request: LeaderAndIsrRequest) -> list[str]:

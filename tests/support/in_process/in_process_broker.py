@@ -14,6 +14,7 @@ import logging
 import random
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -22,6 +23,7 @@ from odradek.broker.cluster_links import ClusterLinks
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.endpoint import EndPoint
 from odradek.broker.fetch.lazy_down_conversion import LazyDownConversionRecords
+from odradek.broker.machine.machine import Machine
 from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.network.request import RequestContext
 from odradek.broker.network.throttles import Throttles
@@ -37,6 +39,7 @@ from odradek.protocol.messages.create_topics import (
     CreateTopicsRequest,
 )
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from odradek.storage.disk.file_system import FileSystem, OsFileSystem
 from odradek.storage.segment.file_records import FileRegion
 from odradek.timer.clock import ManualClock, SystemClock
 
@@ -154,8 +157,14 @@ class Waiting:
 
 class InProcessBroker:
     def __init__(
-        self, path: Path, settings: Mapping[str, str] | None = None, *, clock: ManualClock | SystemClock | None = None
+        self,
+        path: Path,
+        settings: Mapping[str, str] | None = None,
+        *,
+        clock: ManualClock | SystemClock | None = None,
+        fs: FileSystem | None = None,
     ) -> None:
+        self._fs = OsFileSystem() if fs is None else fs
         self.loop = asyncio.new_event_loop()
         self.clock = ManualClock(START_MS) if clock is None else clock
         config = BrokerConfig(
@@ -186,7 +195,8 @@ class InProcessBroker:
         self.settle(lambda: services.controller.is_active and services.metadata_cache.is_alive(services.broker_id))
 
     async def _make(self, config: BrokerConfig) -> KafkaServer:
-        return KafkaServer(config, clock=self.clock, make_sockets=cast("type", NoSockets))
+        machine = replace(Machine.of_process(asyncio.get_running_loop()), fs=self._fs)
+        return KafkaServer(config, clock=self.clock, make_sockets=cast("type", NoSockets), machine=machine)
 
     def stop(self) -> None:
         self.run(self.server.stop())
@@ -312,9 +322,13 @@ class InProcessBroker:
 
 @contextmanager
 def in_process_broker(
-    path: Path, settings: Mapping[str, str] | None = None, *, clock: ManualClock | SystemClock | None = None
+    path: Path,
+    settings: Mapping[str, str] | None = None,
+    *,
+    clock: ManualClock | SystemClock | None = None,
+    fs: FileSystem | None = None,
 ) -> Iterator[InProcessBroker]:
-    broker = InProcessBroker(path, settings, clock=clock)
+    broker = InProcessBroker(path, settings, clock=clock, fs=fs)
     try:
         yield broker
     finally:

@@ -1,15 +1,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 
 import pytest
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.disk.log_dir import LogDir
-from odradek.storage.log.unified_log import UnifiedLog
 from odradek.storage.manager.log_placement import LogPlacement
 from tests.support.disks.logs import Disk
 
@@ -22,27 +19,23 @@ def dirs(tmp_path: Path) -> list[LogDir]:
     return [LogDir(str(tmp_path / name), environment) for name in "abc"]
 
 
-def logs_in(*dirs: LogDir) -> list[UnifiedLog]:
-    return [cast("UnifiedLog", SimpleNamespace(log_dir=log_dir)) for log_dir in dirs]
-
-
 def test_the_fewest_and_then_the_first(dirs: list[LogDir]) -> None:
     a, b, c = dirs
     placement = LogPlacement(dirs)
     assert placement.dir_for(TP, []) is a
-    assert placement.dir_for(TP, logs_in(a)) is b
-    assert placement.dir_for(TP, logs_in(a, b, b)) is c
-    assert placement.dir_for(TP, logs_in(a, a, b, c)) is b
+    assert placement.dir_for(TP, [a]) is b
+    assert placement.dir_for(TP, [a, b, b]) is c
+    assert placement.dir_for(TP, [a, a, b, c]) is b
 
 
 def test_the_preferred_directory_is_used_once(dirs: list[LogDir]) -> None:
     a, _, c = dirs
     placement = LogPlacement(dirs)
     placement.prefer(TP, c.path)
-    assert placement.dir_for(TopicPartition("t", 1), logs_in(c)) is a
-    assert placement.dir_for(TP, logs_in(c)) is c
+    assert placement.dir_for(TopicPartition("t", 1), [c]) is a
+    assert placement.dir_for(TP, [c]) is c
     placement.on_created(TP)
-    assert placement.dir_for(TP, logs_in(c)) is a
+    assert placement.dir_for(TP, [c]) is a
 
 
 def test_a_failed_directory_is_none(dirs: list[LogDir]) -> None:
@@ -60,7 +53,7 @@ def test_a_full_directory_is_the_last_choice(dirs: list[LogDir]) -> None:
     a, b, c = dirs
     placement = LogPlacement(dirs)
     a.space.is_full = True
-    assert placement.dir_for(TP, logs_in(b, c)) is b
+    assert placement.dir_for(TP, [b, c]) is b
     for log_dir in dirs:
         log_dir.space.is_full = True
-    assert placement.dir_for(TP, logs_in(b, c)) is a
+    assert placement.dir_for(TP, [b, c]) is a

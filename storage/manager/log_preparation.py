@@ -1,0 +1,127 @@
+"""Makes the directories and first files of new logs in the I/O pool, before the logs are created.
+
+Making a directory or a file waits for the journal of a busy disk. A caller that can wait prepares a log first, and
+`LogManager.get_or_create_log` then takes over what is prepared. An error is not reported: `get_or_create_log` meets it
+again and handles it.
+
+Invariants: each prepared log is taken over, or its files are removed; a directory that exists is not touched.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from odradek.storage.segment.new_segment_files import create_segment_files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Sequence
+
+    from odradek.protocol.topic_partition import TopicPartition
+    from odradek.storage.config.log_config import LogConfig
+    from odradek.storage.disk.environment import Environment
+    from odradek.storage.disk.file_system import FileSystem
+    from odradek.storage.disk.log_dir import LogDir
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedLog:
+    """The files of a log that is not created yet. `fd`: the descriptor of the first segment's `.log` file."""
+
+    path: str
+    log_dir: LogDir
+    fd: int
+
+
+class LogPreparations:
+    """The prepared logs of one log manager."""
+
+    __slots__ = ("_environment", "_prepared", "_under_way")
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._prepared: dict[TopicPartition, PreparedLog] = {}
+        self._under_way: dict[TopicPartition, LogDir] = {}
+
+    @property
+    def log_dirs(self) -> Collection[LogDir]:
+        """The log directory of each log that is prepared or being prepared."""
+        return [*(prepared.log_dir for prepared in self._prepared.values()), *self._under_way.values()]
+
+    def prepare(
+        self, topic_partition: TopicPartition, path: str, log_dir: LogDir, config: LogConfig, done: Callable[[], None]
+    ) -> None:
+        """Make the files of a log at `path`; `done` is called when they are there, or cannot be made. It is called at
+        once for a log that is being prepared: a request may name a partition twice.
+        """
+        if topic_partition in self._prepared or topic_partition in self._under_way:
+            done()
+            return
+        fs = self._environment.fs
+        self._under_way[topic_partition] = log_dir
+
+        def made(result: int | OSError | None) -> None:
+            del self._under_way[topic_partition]
+            if isinstance(result, int):
+                self._prepared[topic_partition] = PreparedLog(path, log_dir, result)
+            done()
+
+        self._environment.io_pool.submit(lambda: _make(path, config, fs), made)
+
+    def take(self, topic_partition: TopicPartition) -> PreparedLog | None:
+        """The prepared log, which the caller owns now; None if there is none or its log directory is offline."""
+        prepared = self._prepared.pop(topic_partition, None)
+        if prepared is None or prepared.log_dir.is_online:
+            return prepared
+        os.close(prepared.fd)
+        return None
+
+    def discard(self, topic_partitions: Iterable[TopicPartition], done: Callable[[], None]) -> None:
+        """Remove the files of prepared logs that were not taken over; `done` is called when they are removed."""
+        unused = [prepared for each in topic_partitions if (prepared := self.take(each)) is not None]
+        if unused:
+            self.remove(unused, done)
+        else:
+            done()
+
+    def remove(self, unused: Sequence[PreparedLog], done: Callable[[], None] = lambda: None) -> None:
+        """Remove the files of prepared logs in the I/O pool."""
+        fs = self._environment.fs
+        remaining = len(unused)
+
+        def remove(prepared: PreparedLog) -> None:
+            os.close(prepared.fd)
+            fs.remove_tree(prepared.path)
+
+        def removed(prepared: PreparedLog, result: OSError | None) -> None:
+            nonlocal remaining
+            remaining -= 1
+            if isinstance(result, OSError):
+                prepared.log_dir.fail(f"Error while removing {prepared.path}", result)
+            if not remaining:
+                done()
+
+        for prepared in unused:
+            self._environment.io_pool.submit(partial(remove, prepared), partial(removed, prepared))
+
+    def close(self) -> None:
+        """Remove all files that were not taken over. Waits for the disk."""
+        for topic_partition in list(self._prepared):
+            prepared = self.take(topic_partition)
+            if prepared is not None:
+                os.close(prepared.fd)
+                self._environment.fs.remove_tree(prepared.path)
+
+
+def _make(path: str, config: LogConfig, fs: FileSystem) -> int | None:
+    """Runs in a thread. None: there is a directory, whose log has to be loaded."""
+    if os.path.exists(path):
+        return None
+    fs.make_dir(path)
+    try:
+        return create_segment_files(path, 0, config, fs)
+    except OSError:
+        fs.remove_tree(path)
+        raise

@@ -1,0 +1,53 @@
+"""Where a new log is created, and what happens when it cannot be. (Prepared logs: test_log_preparation.py.)"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage.disk.disk_space import LogDirFullError
+from tests.support.disks.faulty_disk import FaultyFileSystem, disk_full, io_error
+from tests.support.disks.managed_logs import Broker
+
+A0 = TopicPartition("a", 0)
+
+
+def logs_in(path: Path) -> list[str]:
+    return [entry.name for entry in os.scandir(path) if entry.is_dir()]
+
+
+def test_a_log_that_may_lie_in_an_offline_directory_is_not_created_again(tmp_path: Path) -> None:
+    manager = Broker(tmp_path / "1", tmp_path / "2").start()
+    manager.log_dirs[0].fail("the disk is gone", OSError())
+    with pytest.raises(KafkaError) as refused:
+        manager.get_or_create_log(A0)
+    assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert manager.get_or_create_log(A0, is_new=True).log_dir is manager.log_dirs[1]
+
+
+def test_a_full_directory_stays_online_and_any_other_error_fails_it(tmp_path: Path) -> None:
+    fs = FaultyFileSystem(kinds=frozenset({"create"}), for_good=False)
+    manager = Broker(tmp_path, fs=fs).start()
+    fs.fail_at, fs.failure = fs.count + 1, disk_full
+    with pytest.raises(LogDirFullError):
+        manager.get_or_create_log(A0, is_new=True)
+    assert logs_in(tmp_path) == []
+    assert manager.live_log_dirs
+    fs.fail_at, fs.failure = fs.count + 1, io_error
+    with pytest.raises(KafkaError):
+        manager.get_or_create_log(A0, is_new=True)
+    assert not manager.live_log_dirs
+
+
+def test_a_future_log_has_a_name_of_its_own(tmp_path: Path) -> None:
+    manager = Broker(tmp_path / "1", tmp_path / "2").start()
+    log = manager.get_or_create_log(A0, is_new=True)
+    manager.maybe_update_preferred_dir(A0, str(tmp_path / "2"))
+    future = manager.get_or_create_log(A0, is_future=True)
+    assert (log.is_future, future.is_future) == (False, True)
+    assert logs_in(tmp_path / "1") == ["a-0"]
+    assert [name.rpartition("-")[2] for name in logs_in(tmp_path / "2")] == ["future"]
