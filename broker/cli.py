@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.config.config_sources import Settings
+    from odradek.broker.faults.fault_setup import FaultSetup
 
 EXIT_USAGE: Final = 2
 
@@ -243,6 +244,12 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         choices=("auto", "uvloop", "asyncio"),
         help="auto takes uvloop where it is installed",
     )
+    serve.add_argument("--faults", metavar="FILE", help="for tests: fail as the rules in this YAML file say")
+    serve.add_argument(
+        "--faults-listener",
+        metavar="HOST:PORT",
+        help="for tests: take rules over HTTP on this loopback address, without authentication",
+    )
 
 
 def _add_zookeeper(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -326,11 +333,20 @@ def _serve(parsed: argparse.Namespace) -> int:
     configure_logging(parsed.log_level, parsed.log_format)
     try:
         config = _configure(parsed)
+        faults = _faults(parsed)
     except (StartupError, ConfigError) as error:
         return refuse(error)
     from odradek.broker.daemon import run
 
-    return run(config, parsed.event_loop, parsed.ready_line)
+    return run(config, parsed.event_loop, parsed.ready_line, faults)
+
+
+def _faults(parsed: argparse.Namespace) -> FaultSetup | None:
+    if parsed.faults is None and parsed.faults_listener is None:
+        return None
+    from odradek.broker.faults.fault_setup import FaultSetup
+
+    return FaultSetup(parsed.faults, parsed.faults_listener)
 
 
 def _configure(parsed: argparse.Namespace) -> BrokerConfig:

@@ -11,6 +11,7 @@ import logging
 import os
 import resource
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import odradek
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from odradek.broker.config.broker_config import BrokerConfig
+    from odradek.broker.faults.fault_setup import FaultSetup
     from odradek.broker.server import KafkaServer
 
 logger = logging.getLogger(__name__)
@@ -34,7 +36,9 @@ partitions makes a million objects.
 """
 
 
-def run(config: BrokerConfig, event_loop: str, ready_lines: Sequence[str] = ()) -> int:
+def run(
+    config: BrokerConfig, event_loop: str, ready_lines: Sequence[str] = (), faults: FaultSetup | None = None
+) -> int:
     """Run a broker until a signal stops it or it fails. Returns the exit status."""
     from odradek.controller.znodes.registration import RegistrationRefused
     from odradek.storage.config.config_def import ConfigError
@@ -44,16 +48,16 @@ def run(config: BrokerConfig, event_loop: str, ready_lines: Sequence[str] = ()) 
     raise_descriptor_limit()
     try:
         with asyncio.Runner(loop_factory=_loop_factory(event_loop)) as runner:
-            return runner.run(_serve(config, ready_lines))
+            return runner.run(_serve(config, ready_lines, faults))
     except (StartupError, ConfigError, LogDirError, RegistrationRefused, OSError) as error:
         return refuse(error)
 
 
-async def _serve(config: BrokerConfig, ready_lines: Sequence[str]) -> int:
+async def _serve(config: BrokerConfig, ready_lines: Sequence[str], faults: FaultSetup | None) -> int:
     from odradek.broker.server import KafkaServer
 
     stop = stop_signal()
-    server = KafkaServer(config)
+    server = KafkaServer(config) if faults is None else KafkaServer(config, prepare=partial(_start_faults, faults))
     server.failed.add_done_callback(_retrieve_exception)
     starting = asyncio.ensure_future(server.start())
     await asyncio.wait({starting, stop}, return_when=asyncio.FIRST_COMPLETED)
@@ -69,8 +73,14 @@ async def _serve(config: BrokerConfig, ready_lines: Sequence[str]) -> int:
     failure = server.failed.exception() if server.failed.done() else None
     if failure is not None:
         logger.critical("The broker cannot go on: %s", failure)
+    if faults is not None:
+        await faults.close()
     await server.stop()
     return 0 if failure is None else EXIT_FAILED
+
+
+async def _start_faults(faults: FaultSetup, server: KafkaServer) -> None:
+    await faults.start(server.faults, server.timer)
 
 
 def _retrieve_exception(future: asyncio.Future[None]) -> None:

@@ -17,7 +17,7 @@ from odradek.broker.faults.rule_texts import Plain, RuleError, rule_of, rule_to_
 from odradek.broker.faults.rules import Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from odradek.broker.apis.services import Services
     from odradek.broker.dispatch import Dispatcher
@@ -57,16 +57,20 @@ class Faults:
 
     def add(self, rule: Rule | Mapping[str, object]) -> int:
         """Put a rule into force, after the others. Returns its number. Raises: RuleError."""
-        if len(self._rules) >= MAX_RULES:
-            raise RuleError("", f"there are {MAX_RULES} rules already")
-        if not isinstance(rule, Rule):
-            rule = rule_of(rule)
-        self._last_id += 1
-        state = new_state(self._last_id, rule, self._clock.monotonic_ms())
-        self._rules[state.id] = state
+        return self.add_all([rule])[0]
+
+    def add_all(self, rules: Sequence[Rule | Mapping[str, object]]) -> list[int]:
+        """Put some rules into force, or none of them. Returns their numbers. Raises: RuleError."""
+        if len(self._rules) + len(rules) > MAX_RULES:
+            raise RuleError("", f"there may be {MAX_RULES} rules, and there are {len(self._rules)}")
+        added = []
+        for rule in [each if isinstance(each, Rule) else rule_of(each) for each in rules]:
+            self._last_id += 1
+            state = self._rules[self._last_id] = new_state(self._last_id, rule, self._clock.monotonic_ms())
+            added.append(state.id)
+            logger.warning("Fault %d added: %s", state.id, rule_to_plain(rule))
         self._changed()
-        logger.warning("Fault %d added: %s", state.id, rule_to_plain(rule))
-        return state.id
+        return added
 
     def remove(self, number: int) -> bool:
         """Whether the rule was in force. What it has delayed still comes."""

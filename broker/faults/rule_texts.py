@@ -75,7 +75,9 @@ class RuleError(ValueError):
 def rule_of(plain: Mapping[str, object]) -> Rule:
     """The rule that the keys and values stand for. Raises: RuleError."""
     values = dict(plain)
-    kind = values.pop("action", None)
+    if "action" not in values:
+        raise RuleError("action", "is missing")
+    kind = values.pop("action")
     if isinstance(kind, str) and kind in SHORTHANDS:
         values = spelled_out(kind, keys=values)
         kind = values.pop("action")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +15,7 @@ from odradek.broker.config.broker_config import BrokerConfig
 def served(monkeypatch: pytest.MonkeyPatch) -> list[BrokerConfig]:
     """The configurations `serve` would have run a broker with."""
     configs: list[BrokerConfig] = []
-    monkeypatch.setattr(daemon, "run", lambda config, event_loop, ready_lines: configs.append(config) or 0)
+    monkeypatch.setattr(daemon, "run", lambda config, event_loop, ready_lines, faults: configs.append(config) or 0)
     for variable in [name for name in cli.os.environ if name.startswith("KAFKA_")]:
         monkeypatch.delenv(variable)
     return configs
@@ -144,3 +145,17 @@ def test_each_command_describes_itself(capsys: pytest.CaptureFixture[str]) -> No
         with pytest.raises(SystemExit, match="0"):
             cli.main([name, "--help"])
         assert capsys.readouterr().out.startswith(f"usage: odradek {name} ")
+
+
+def test_faults_of_the_command_line_are_read_before_the_start(
+    served: list[BrokerConfig], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "faults.yaml"
+    file.write_text("faults:\n  - action: drop\n    topik: t\n")
+    assert cli.main(["serve", "--faults", str(file)]) == 1
+    assert f"odradek: {file}:3: topik: is no key of drop" in capsys.readouterr().err
+    assert cli.main(["serve", "--faults-listener", "0.0.0.0:0"]) == 1
+    assert "0.0.0.0 is not loopback" in capsys.readouterr().err
+    assert served == []
+    assert cli.main(["serve", "--faults-listener", "127.0.0.1:0"]) == 0
+    assert len(served) == 1

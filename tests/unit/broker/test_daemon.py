@@ -8,13 +8,14 @@ import re
 import resource
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from types import SimpleNamespace
 
 import pytest
 
 from odradek.broker import daemon, server
 from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.faults.fault_setup import FaultSetup
 from odradek.broker.machine.startup_error import StartupError
 from odradek.controller.znodes.registration import RegistrationRefused
 from odradek.storage.config.config_def import ConfigError
@@ -31,7 +32,9 @@ class _Server:
     starts: bool
     instance: _Server
 
-    def __init__(self, config: BrokerConfig) -> None:
+    def __init__(self, config: BrokerConfig, prepare: Callable[[_Server], Awaitable[None]] | None = None) -> None:
+        self.prepare = prepare
+        self.faults, self.timer = "the faults", "the timer"
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.addresses = ("PLAINTEXT://127.0.0.1:9092",)
         self.broker_id = 7
@@ -49,6 +52,8 @@ class _Server:
         except asyncio.CancelledError:
             self.events.append("start cancelled")
             raise
+        if self.prepare is not None:
+            await self.prepare(self)
         self.is_started.set()
 
     async def stop(self) -> None:
@@ -98,11 +103,13 @@ def process(monkeypatch: pytest.MonkeyPatch) -> _Process:
     return process
 
 
-def serve_until(script: Callable[[], object], broker: type[_Server], process: _Process) -> int:
+def serve_until(
+    script: Callable[[], object], broker: type[_Server], process: _Process, faults: FaultSetup | None = None
+) -> int:
     """Run a daemon; `script` is called once the broker has started, or hangs in its start."""
 
-    async def serve(config: BrokerConfig, ready_lines: Sequence[str]) -> int:
-        serving = asyncio.ensure_future(serve_as_it_is(config, ready_lines))
+    async def serve(config: BrokerConfig, ready_lines: Sequence[str], faults: FaultSetup | None) -> int:
+        serving = asyncio.ensure_future(serve_as_it_is(config, ready_lines, faults))
         while not broker.events:
             await asyncio.sleep(0)
         if broker.starts and broker.start_error is None:
@@ -115,7 +122,7 @@ def serve_until(script: Callable[[], object], broker: type[_Server], process: _P
     serve_as_it_is = daemon._serve
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(daemon, "_serve", serve)
-        return daemon.run(BrokerConfig({"log.dirs": "data"}), "auto", READY_LINES)
+        return daemon.run(BrokerConfig({"log.dirs": "data"}), "auto", READY_LINES, faults)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -162,6 +169,24 @@ def test_later_failure_stops_the_broker_and_is_logged(
         assert serve_until(fail, broker, process) == 1
     assert broker.events == ["start", "stop"]
     assert "The broker cannot go on: the disk is gone" in caplog.text
+
+
+class _Faults(FaultSetup):
+    def __init__(self, events: list[str]) -> None:
+        self._events = events
+
+    async def start(self, faults: object, timer: object) -> None:
+        self._events.append(f"{faults} by {timer}")
+
+    async def close(self) -> None:
+        self._events.append("faults closed")
+
+
+def test_faults_are_on_before_the_broker_has_started_and_closed_before_it_stops(
+    broker: type[_Server], process: _Process
+) -> None:
+    serve_until(lambda: process.handlers[signal.SIGTERM](), broker, process, _Faults(broker.events))
+    assert broker.events == ["start", "the faults by the timer", "faults closed", "stop"]
 
 
 def test_banner_says_where_the_broker_is(

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from odradek.broker.faults.http_api import HttpApi
+from odradek.broker.faults.http_listener import (
+    MAX_BODY_BYTES,
+    MAX_CONNECTIONS,
+    MAX_HEAD_BYTES,
+    REQUEST_TIMEOUT_MS,
+    HttpListener,
+    loopback,
+)
+from odradek.broker.machine.startup_error import StartupError
+from odradek.timer.clock import ManualClock
+from odradek.timer.system_timer import SystemTimer
+from tests.support.in_process.faulty_dispatching import Faulty
+
+
+class Listening:
+    """A listener on a free port of loopback, with a clock of the test."""
+
+    def __init__(self) -> None:
+        self.broker = Faulty()
+        self.clock = ManualClock()
+        self.timer = SystemTimer(self.clock)
+        self.listener = HttpListener(HttpApi(self.broker.faults), self.timer)
+        self.url = ""
+
+    @property
+    def host(self) -> str:
+        return self.url.removeprefix("http://").removesuffix("/faults")
+
+    async def open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection("127.0.0.1", int(self.host.rpartition(":")[2]))
+
+    async def ask(self, head: str, body: bytes = b"", *, host: str | None = None) -> tuple[int, object]:
+        reader, writer = await self.open()
+        writer.write(f"{head}\r\nHost: {host or self.host}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+        try:
+            answer = await reader.read()
+        finally:
+            writer.close()
+        first, _, content = answer.partition(b"\r\n\r\n")
+        return int(first.split(b" ")[1]), json.loads(content) if content else None
+
+
+def run(work: Callable[[Listening], Awaitable[None]]) -> None:
+    async def main() -> None:
+        listening = Listening()
+        listening.url = await listening.listener.start("127.0.0.1", 0)
+        try:
+            await asyncio.wait_for(work(listening), 20)
+        finally:
+            await listening.listener.close()
+            listening.broker.close()
+
+    asyncio.run(main())
+
+
+POST = "POST /faults HTTP/1.1\r\nContent-Type: application/json; charset=utf-8"
+RULE = json.dumps({"action": "drop"}).encode()
+
+
+def test_rules_come_over_http() -> None:
+    async def work(listening: Listening) -> None:
+        assert await listening.ask(POST, RULE) == (201, {"ids": [1]})
+        port = listening.host.rpartition(":")[2]
+        for name in ("localhost", "LOCALHOST", "[::1]"):
+            assert (await listening.ask("GET /faults?x=1 HTTP/1.0", host=f"{name}:{port}"))[0] == 200
+        assert await listening.ask("DELETE /faults/1 HTTP/1.1") == (204, None)
+        assert (await listening.ask("GET /else HTTP/1.1"))[0] == 404
+
+    run(work)
+
+
+@pytest.mark.parametrize(
+    ("head", "body", "host", "status"),
+    [
+        ("GET /faults HTTP/1.1", b"", "evil.example", 403),
+        ("GET /faults HTTP/1.1", b"", "evil.example:{port}", 403),
+        ("GET /faults HTTP/1.1", b"", "127.0.0.1", 403),
+        ("GET /faults HTTP/1.1\r\nHost: 127.0.0.1:{port}", b"", None, 400),
+        ("GET /faults HTTP/1.1\r\nOrigin: http://evil.example", b"", None, 403),
+        ("POST /faults HTTP/1.1\r\nContent-Type: text/plain", RULE, None, 415),
+        ("POST /faults HTTP/1.1", RULE, None, 415),
+        (POST + "\r\nTransfer-Encoding: chunked", b"", None, 400),
+        (POST + "\r\nContent-Length: 3", b"", None, 400),
+        ("GET /faults", b"", None, 400),
+        ("GET /faults HTTP/2.0", b"", None, 400),
+        ("GET /faults HTTP/1.1\r\nX: " + "x" * MAX_HEAD_BYTES, b"", None, 431),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_requests_of_web_pages_and_broken_ones_are_refused(
+    head: str, body: bytes, host: str | None, status: int
+) -> None:
+    async def work(listening: Listening) -> None:
+        port = listening.host.rpartition(":")[2]
+        name = None if host is None else host.replace("{port}", port)
+        found, _ = await listening.ask(head.replace("{port}", port), body, host=name)
+        assert found == status
+        assert listening.broker.faults.rules() == []
+
+    run(work)
+
+
+@pytest.mark.parametrize(("length", "status"), [(MAX_BODY_BYTES + 1, 413), ("-1", 400), ("1e3", 400), ("9" * 40, 400)])
+def test_a_body_has_a_size_that_fits(length: object, status: int) -> None:
+    async def work(listening: Listening) -> None:
+        reader, writer = await listening.open()
+        writer.write(f"{POST}\r\nHost: {listening.host}\r\nContent-Length: {length}\r\n\r\n".encode())
+        assert f" {status} ".encode() in await reader.read()
+        writer.close()
+
+    run(work)
+
+
+def test_a_client_that_does_not_go_on_is_dropped_by_the_clock_of_the_broker() -> None:
+    async def work(listening: Listening) -> None:
+        reader, writer = await listening.open()
+        writer.write(b"GET /faults")
+        await asyncio.sleep(0.01)
+        listening.clock.advance(REQUEST_TIMEOUT_MS)
+        listening.timer.advance()
+        with contextlib.suppress(ConnectionResetError):
+            assert await reader.read() == b""
+        writer.close()
+
+    run(work)
+
+
+def test_there_is_a_limit_of_connections() -> None:
+    async def work(listening: Listening) -> None:
+        held = [await listening.open() for _ in range(MAX_CONNECTIONS)]
+        await asyncio.sleep(0.01)
+        with pytest.raises((ConnectionResetError, IndexError)):
+            await listening.ask("GET /faults HTTP/1.1")
+        for _, writer in held:
+            writer.close()
+
+    run(work)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("127.0.0.1:0", ("127.0.0.1", 0)), ("localhost:80", ("localhost", 80)), ("[::1]:7", ("::1", 7))],
+)
+def test_loopback_addresses(text: str, expected: tuple[str, int]) -> None:
+    assert loopback(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["0.0.0.0:1", "10.0.0.1:1", ":1", "[::]:1", "example.com:1", "127.0.0.1", "127.0.0.1:x", "127.0.0.1:65536"]
+)
+def test_other_addresses_are_refused(text: str) -> None:
+    with pytest.raises(StartupError):
+        loopback(text)
+
+
+def test_a_port_that_is_taken_is_a_line_for_the_operator() -> None:
+    async def work(listening: Listening) -> None:
+        port = int(listening.host.rpartition(":")[2])
+        with pytest.raises(StartupError, match="Cannot listen on --faults-listener"):
+            await HttpListener(HttpApi(listening.broker.faults), listening.timer).start("127.0.0.1", port)
+
+    run(work)
