@@ -13,7 +13,7 @@ IDENTITIES_MAX: Final = 64
 class Client:
     """Made by the connection; used only in the thread of the tree once the session is there."""
 
-    __slots__ = ("address", "identities", "is_gone", "last_operation", "session_id")
+    __slots__ = ("address", "has_sent_junk", "identities", "is_gone", "last_operation", "session_id")
 
     def __init__(self, address: str) -> None:
         """`address`: the IP address of the client."""
@@ -21,4 +21,6 @@ class Client:
         self.session_id = 0
         self.identities: dict[Identity, None] = {Identity("ip", address): None}
         self.is_gone = False
+        self.has_sent_junk = False
+        """The first such request of a connection is logged, and no other."""
         self.last_operation = "NA"

@@ -193,7 +193,9 @@ class RequestProcessor:
         except Refused as refused:
             return refused.code, b""
         except JuteError as error:
-            logger.warning("A request of the session 0x%x cannot be decoded: %s", client.session_id, error)
+            if not client.has_sent_junk:
+                client.has_sent_junk = True
+                logger.warning("A request of the session 0x%x cannot be decoded: %s", client.session_id, error)
             return Code.MARSHALLING_ERROR, error.body
         self.tree.fire()
         return Code.OK, body

@@ -1,0 +1,102 @@
+"""Requests that no client would send: each is answered or ends its own connection, and the service goes on."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+
+from odradek.broker.zookeeper.codes import Code, OpCode
+from tests.support.wire.zookeeper_script import (
+    auth,
+    create,
+    i32,
+    i64,
+    multi,
+    path_and_version,
+    path_and_watch,
+    set_acl,
+    set_data,
+    set_watches,
+    text,
+    texts,
+)
+from tests.unit.broker.zookeeper.conftest import Service
+
+ROUNDS = int(os.environ.get("ODRADEK_ZOOKEEPER_ROUNDS", "3000"))
+PATHS = (
+    "/",
+    "",
+    "/a",
+    "/a/b",
+    "/a/",
+    "//",
+    "a",
+    "/zookeeper",
+    "/zookeeper/config",
+    "/\0",
+    "/é",
+    "/\U0001f600",
+    "/e",
+    None,
+)
+KINDS = [*OpCode, 0, -1, 10, 77, 2**31 - 1, -(2**31)]
+
+
+def _bodies(rng: random.Random) -> list[tuple[int, bytes]]:
+    path, number = rng.choice(PATHS), rng.choice((0, -1, 1, 2, 3, 2**31 - 1, -(2**31)))
+    acl = [
+        (
+            number,
+            rng.choice(("world", "digest", "ip", "auth", "x509", None)),
+            rng.choice(("anyone", "a:b", "1.2.3.4/8", "", None)),
+        )
+    ]
+    return [
+        (OpCode.CREATE, create(path, b"x", rng.randrange(-1, 8), acl)),
+        (OpCode.CREATE2, create(path, None, rng.randrange(8))),
+        (OpCode.CREATE_TTL, create(path, b"", rng.randrange(8)) + i64(number)),
+        (OpCode.CREATE_CONTAINER, create(path, b"", 4)),
+        (OpCode.DELETE, path_and_version(path, number)),
+        (OpCode.EXISTS, path_and_watch(path, True)),
+        (OpCode.GET_DATA, path_and_watch(path, True)),
+        (OpCode.SET_DATA, set_data(path, b"y" * rng.randrange(50), number)),
+        (OpCode.GET_ACL, text(path)),
+        (OpCode.SET_ACL, set_acl(path, acl, number)),
+        (OpCode.GET_CHILDREN2, path_and_watch(path, True)),
+        (OpCode.SET_WATCHES2, set_watches(number, ["/a"], ["/b"], [path or ""]) + texts([path or ""]) + texts(["/"])),
+        (OpCode.ADD_WATCH, text(path) + i32(number)),
+        (OpCode.REMOVE_WATCHES, text(path) + i32(number)),
+        (OpCode.CHECK_WATCHES, text(path) + i32(number)),
+        (OpCode.GET_EPHEMERALS, text(path)),
+        (OpCode.GET_ALL_CHILDREN_NUMBER, text(path)),
+        (OpCode.AUTH, auth("digest", b"\xff:" + bytes([rng.randrange(256)]))),
+        (OpCode.MULTI, multi((OpCode.CREATE, create(path)), (OpCode.CHECK, path_and_version(path, number)))),
+        (OpCode.MULTI_READ, multi((OpCode.GET_DATA, path_and_watch(path)))),
+    ]
+
+
+def _spoilt(rng: random.Random, body: bytes) -> bytes:
+    spoilt = bytearray(body)
+    for _ in range(rng.randrange(3)):
+        if spoilt:
+            spoilt[rng.randrange(len(spoilt))] = rng.randrange(256)
+    return bytes(spoilt[: rng.randrange(len(spoilt) + 1)] if rng.random() < 0.3 else spoilt)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_request_stops_the_service(seed: int) -> None:
+    rng = random.Random(seed)
+    service = Service()
+    client = service.client()
+    for number in range(ROUNDS):
+        kind, body = rng.choice(_bodies(rng))
+        if rng.random() < 0.2:
+            kind = rng.choice(KINDS)
+        service.processor.request(client.client, i32(number) + i32(kind) + _spoilt(rng, body))
+        service.settle()
+        if client.connection.is_closed or client.client.session_id in service.ended:
+            service.processor.connection_lost(client.client)
+            client = service.client()
+    assert service.client().ask(OpCode.PING, xid=-2)[0] == Code.OK
