@@ -89,6 +89,7 @@ examples:
   odradek serve
   odradek serve --port 0 --data /tmp/kafka           a free port; the address is printed
   odradek serve server.properties --override log.dirs=/data
+  odradek serve --brokers 3                          a cluster on ports 9092 to 9094, metadata service on 9091
   odradek serve --as-version 2.8                     the API versions of Apache Kafka 2.8, for tests of clients
 """
 
@@ -215,6 +216,12 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     serve.add_argument("--host", metavar="H", help="listen on this address (127.0.0.1 if only the port is given)")
     serve.add_argument("--data", metavar="DIR", help="keep the data here: the same as --override log.dirs=DIR")
     serve.add_argument(
+        "--brokers",
+        type=int,
+        metavar="N",
+        help="run a cluster of N brokers on this machine, with their metadata service, for development and tests",
+    )
+    serve.add_argument(
         "--as-version",
         metavar="RELEASE",
         help="serve what this older release of Apache Kafka served, for tests: as --override odradek.as.version=...",
@@ -325,7 +332,29 @@ def _port(text: str) -> int:
     return port
 
 
+def _serve_cluster(parsed: argparse.Namespace) -> int:
+    from odradek.broker.local_cluster.plan import ClusterOptions
+    from odradek.broker.local_cluster.supervisor import run
+
+    return run(
+        ClusterOptions(
+            brokers=parsed.brokers,
+            host=parsed.host or "127.0.0.1",
+            port=9092 if parsed.port is None else parsed.port,
+            data=parsed.data or "odradek-data",
+            file=parsed.file,
+            overrides=tuple(parsed.override),
+            log_level=parsed.log_level,
+            log_format=parsed.log_format,
+            event_loop=parsed.event_loop,
+            as_version=parsed.as_version,
+        )
+    )
+
+
 def _serve(parsed: argparse.Namespace) -> int:
+    if parsed.brokers is not None:
+        return _serve_cluster(parsed)
     from odradek.broker.machine.log_setup import configure_logging
     from odradek.broker.machine.startup_error import StartupError, refuse
     from odradek.storage.config.config_def import ConfigError
