@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 from odradek.storage.disk.worker import read_message, write_message
 from odradek.testing.node.node_service import NodeService
-from odradek.testing.node.ports import BrokerStopped
 from odradek.testing.node.questions import find
 from odradek.testing.node.thread_node import new_event_loop
 
@@ -81,8 +80,6 @@ class Child:
     ) -> None:
         try:
             value = await service.answer(find(name, module), arguments)
-        except BrokerStopped:
-            return  # the test process has closed the pipe
         except Exception as error:  # noqa: BLE001 - it is raised in the test process
             self._answer(number, True, error)
         else:

@@ -7,6 +7,8 @@ import pytest
 
 from odradek.broker.machine.startup_error import StartupError
 from odradek.controller.tree.metadata_tree import NoNode
+from odradek.testing.assertions import broker_assertions  # noqa: F401 - registers its questions
+from odradek.testing.node import lifecycle  # noqa: F401 - registers its questions
 from odradek.testing.node.ports import BrokerStopped
 from odradek.testing.node.process_node import ProcessNode
 from odradek.testing.node.settings import broker_settings
@@ -38,4 +40,14 @@ def test_a_refused_start_raises_the_line_for_operators() -> None:
     node = ProcessNode(broker_settings({}, {"num_partitions": 0}))
     with pytest.raises(StartupError, match=r"num\.partitions"):
         node.start().result(30)
+    node.stop().result(10)
+
+
+def test_a_reset_ends_the_waits_of_the_broker() -> None:
+    node = ProcessNode(broker_settings({}, {}))
+    node.start().result(30)
+    waiting = node.submit("group_view", {"group_id": "g", "after": 1_000, "wait_s": 30})
+    node.submit("reset", {}).result(10)
+    with pytest.raises(BrokerStopped, match="The broker was reset before it answered"):
+        waiting.result(10)
     node.stop().result(10)
