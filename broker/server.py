@@ -143,6 +143,10 @@ class KafkaServer:
             self._faults = Faults(self._dispatcher, self.services)
         return self._faults
 
+    def clock_moved(self) -> None:
+        """The clock was set forward by more than the time that has passed."""
+        self._ticker.clock_moved()
+
     def _tls_contexts(self) -> TlsContexts:
         """Made when the first listener or link with TLS needs them."""
         if self._tls is None:

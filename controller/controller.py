@@ -427,4 +427,6 @@ class Controller:
             self._schedule_rebalance(self.config.leader_imbalance_check_interval_seconds * 1000)
 
     def _schedule_rebalance(self, delay_ms: int) -> None:
-        self._rebalance_task = self._timer.schedule(delay_ms, lambda: self.put(ev.AutoPreferredReplicaLeaderElection()))
+        self._rebalance_task = self._timer.schedule_round(
+            delay_ms, lambda: self.put(ev.AutoPreferredReplicaLeaderElection())
+        )

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 from odradek.testing.assertions.broker_assertions import AsyncBrokerAssertions
+from odradek.testing.clock import AsyncBrokerClock
 from odradek.testing.node import lifecycle  # noqa: F401 - registers its questions
 from odradek.testing.node.making import make_node
 from odradek.testing.node.ports import BrokerStopped, Node, Started
@@ -72,6 +73,11 @@ class AsyncBroker(AsyncBrokerAssertions):
         from odradek.testing.async_faults import AsyncBrokerFaults
 
         return AsyncBrokerFaults(self.ask)
+
+    @property
+    def clock(self) -> AsyncBrokerClock:
+        """The broker's clock."""
+        return AsyncBrokerClock(self)
 
     @property
     def bootstrap_servers(self) -> str:

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 from odradek.testing.assertions.broker_assertions import BrokerAssertions
+from odradek.testing.clock import BrokerClock
 from odradek.testing.node import lifecycle  # noqa: F401 - registers its questions
 from odradek.testing.node.making import make_node
 from odradek.testing.node.ports import BrokerStopped, Node, Started
@@ -72,6 +73,11 @@ class Broker(BrokerAssertions):
         from odradek.testing.faults import BrokerFaults
 
         return BrokerFaults(self.ask)
+
+    @property
+    def clock(self) -> BrokerClock:
+        """The broker's clock."""
+        return BrokerClock(self)
 
     @property
     def bootstrap_servers(self) -> str:

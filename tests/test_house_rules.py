@@ -85,7 +85,6 @@ NAMED_BY_TESTS_ALONE: dict[str, str] = {
     "protocol/records/batch.py:assign_prefix": "tests are leaders: they give batches their offsets",
     "protocol/codec/schema.py:uint32": "a type of the schema language that no served API needs",
     "timer/purgatory.py:num_keys": "tests see by it that nothing is left",
-    "timer/system_timer.py:inspect": "tests see by it where tasks wait",
     "controller/model/acls.py:_missing_": "enum calls it",
     "broker/machine/worker_processes.py:process_ids": "tests see by it that processes end",
     "controller/tree/embedded_tree.py:expire_session": "tests have sessions expire",

@@ -23,6 +23,8 @@ class PeriodicTask(TimerTask):
 
     __slots__ = ("_timer", "_work", "interval_ms", "name")
 
+    recurs = True
+
     def __init__(self, timer: SystemTimer, name: str, interval_ms: int, work: Callable[[], object]) -> None:
         super().__init__(interval_ms)
         self.name = name
@@ -37,7 +39,7 @@ class PeriodicTask(TimerTask):
 
     def run(self) -> None:
         if self.interval_ms > 0:
-            self.delay_ms = self.interval_ms
+            self.delay_ms = self._timer.round_delay_ms(self.interval_ms)
             self._timer.add(self)
         self._work()
 

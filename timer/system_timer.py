@@ -25,7 +25,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from odradek.timer.clock import Clock
-from odradek.timer.task import NOWHERE, CallbackTask, TimerTask
+from odradek.timer.task import NOWHERE, CallbackTask, RoundTask, TimerTask
 from odradek.timer.task_list import TimerTaskList
 from odradek.timer.timing_wheel import BucketQueue, TimingWheel
 
@@ -60,6 +60,7 @@ class SystemTimer:
         "monotonic_ms",
         "on_earlier_deadline",
         "on_error",
+        "stretch_ms",
     )
 
     def __init__(
@@ -85,6 +86,8 @@ class SystemTimer:
         self._unhandled: list[Exception] = []
         self.on_error = on_error
         self.on_earlier_deadline: Callable[[], None] | None = None
+        self.stretch_ms: Callable[[int], int] | None = None
+        """Interval -> delay until the next round; set while the clock of a test is advanced. None: the interval."""
 
     def add(self, task: TimerTask) -> None:
         """Run `task` in `task.delay_ms` from now. A task that waits already, here or in another timer, is moved."""
@@ -116,6 +119,16 @@ class SystemTimer:
         task = CallbackTask(delay_ms, callback)
         self.add(task)
         return task
+
+    def schedule_round(self, interval_ms: int, callback: Callable[[], object]) -> TimerTask:
+        """Call `callback` in `interval_ms`, for the next round of work that recurs."""
+        task = RoundTask(self.round_delay_ms(interval_ms), callback)
+        self.add(task)
+        return task
+
+    def round_delay_ms(self, interval_ms: int) -> int:
+        """The delay until the next round of work that recurs."""
+        return interval_ms if self.stretch_ms is None else self.stretch_ms(interval_ms)
 
     def advance(self, budget_ms: int | None = None) -> int:
         """Run all tasks that are due by the clock; returns their number.

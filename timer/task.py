@@ -25,6 +25,8 @@ class TimerTask:
     bucket: TimerTaskList | None
     previous: TimerTask
     next: TimerTask
+    recurs = False
+    """Whether it is one round of work that recurs."""
 
     def __init__(self, delay_ms: int) -> None:
         self.delay_ms = delay_ms
@@ -67,3 +69,11 @@ class CallbackTask(TimerTask):
 
     def run(self) -> None:
         self._callback()
+
+
+class RoundTask(CallbackTask):
+    """The next round of work that recurs."""
+
+    __slots__ = ()
+
+    recurs = True

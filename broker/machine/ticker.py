@@ -56,6 +56,12 @@ class Ticker:
         self._timer.on_earlier_deadline = None
         self._disarm()
 
+    def clock_moved(self) -> None:
+        """The clock was set forward: what waits is due earlier than the loop would wake up for it."""
+        self._disarm()
+        if self._timer.on_earlier_deadline is not None:
+            self._arm()
+
     def _arm(self) -> None:
         deadline_ms = self._timer.next_deadline_ms()
         if deadline_ms is None:

@@ -20,7 +20,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Final, Self, TypeVar, cast
 
 from odradek.controller.tree.metadata_tree import (
     ConnectionLoss,
@@ -283,7 +283,7 @@ class EmbeddedTree(MetadataTree):
         self.is_closed = False
 
     @classmethod
-    async def open(cls, path: str, clock: Clock, on_failure: Callable[[BaseException], None]) -> EmbeddedTree:
+    async def open(cls, path: str, clock: Clock, on_failure: Callable[[BaseException], None]) -> Self:
         """Open a database with one client, which closes it. Raises ConnectionLoss if it cannot be opened."""
         tree = cls(await TreeDatabase.open(path, clock, on_failure), is_alone=True)
         await tree._start_session()

@@ -159,7 +159,9 @@ class LogCleaner:
             return
         if self._next_round is not None:
             self._next_round.cancel()
-        self._next_round = self._environment.timer.schedule(delay_ms, self._begin_round)
+        timer = self._environment.timer
+        schedule = timer.schedule_round if delay_ms else timer.schedule
+        self._next_round = schedule(delay_ms, self._begin_round)
 
     def _begin_round(self) -> None:
         if self._is_round_running or len(self._runs) >= self.config.threads:

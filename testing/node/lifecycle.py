@@ -11,5 +11,16 @@ if TYPE_CHECKING:
 
 
 @question
+async def advance_clock(broker: RunningBroker, ms: int) -> None:
+    """Raises: ValueError."""
+    await broker.advance(ms)
+
+
+@question
+async def time_of_clock(broker: RunningBroker) -> int:
+    return broker.clock.time_ms()
+
+
+@question
 async def reset(broker: RunningBroker) -> None:
     await broker.reset()

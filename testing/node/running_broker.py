@@ -6,16 +6,17 @@ directories. So nothing of the earlier server can be left, whatever it was.
 
 from __future__ import annotations
 
+import asyncio
 import os
 from typing import TYPE_CHECKING
 
 from odradek.broker.config.broker_config import BrokerConfig
-from odradek.broker.machine.io_pool import ThreadIoPool
 from odradek.broker.machine.machine import Machine
-from odradek.broker.machine.worker_processes import WorkerProcesses
+from odradek.broker.metadata.metadata_tree_setup import open_metadata_tree
 from odradek.broker.server import KafkaServer
-from odradek.controller.tree.embedded_tree import EmbeddedTree
 from odradek.controller.tree.private_file import IN_MEMORY
+from odradek.testing.node.activity import Activity, CountedIoPool, CountedTree, CountedWorkers
+from odradek.testing.node.advance import advance
 from odradek.testing.node.data_directory import DataDirectory
 from odradek.testing.node.kept_ports import KeptPorts
 from odradek.testing.node.unsynced_files import UnsyncedFiles
@@ -23,7 +24,6 @@ from odradek.testing.observations.observations import Observations
 from odradek.timer.clock import AdjustableClock
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable, Mapping
 
     from odradek.broker.apis.services import Services
@@ -43,7 +43,10 @@ class RunningBroker:
         """How many servers there have been."""
         self._server: KafkaServer | None = None
         self._observations: Observations | None = None
+        self._changing = asyncio.Lock()
+        """Resets and advances come one after the other."""
         self.clock = AdjustableClock()
+        self.activity = Activity()
 
     @property
     def server(self) -> KafkaServer:
@@ -87,6 +90,16 @@ class RunningBroker:
 
     async def reset(self) -> None:
         """Replace the broker by a fresh one on the same ports. The connections of clients are closed."""
+        async with self._changing:
+            await self._reset()
+
+    async def advance(self, ms: int) -> None:
+        """Let time pass; see `advance.py`. Raises: ValueError."""
+        async with self._changing:
+            await advance(self.clock, self.server.timer, self.activity, ms)
+            self.server.clock_moved()
+
+    async def _reset(self) -> None:
         self._end_observations("The broker was reset before it answered")
         await self.server.stop()
         if self._directory is not None:
@@ -100,8 +113,18 @@ class RunningBroker:
         if self._directory is not None:
             settings["log.dirs"] = os.path.join(self._directory.path, f"data-{self._servers}")
         config = BrokerConfig(settings)
-        machine = Machine(io_pool=ThreadIoPool(self._loop), workers=WorkerProcesses(self._loop), fs=UnsyncedFiles())
-        server = KafkaServer(config, clock=self.clock, open_tree=_open_tree, listen=self._ports.open, machine=machine)
+        self.activity = activity = Activity()
+        server = KafkaServer(
+            config,
+            clock=self.clock,
+            open_tree=self._open_tree,
+            listen=self._ports.open,
+            machine=Machine(
+                io_pool=CountedIoPool(self._loop, activity),
+                workers=CountedWorkers(self._loop, activity),
+                fs=UnsyncedFiles(),
+            ),
+        )
         await server.start()
         self._observations = Observations(server.services)
         return server
@@ -111,16 +134,17 @@ class RunningBroker:
         if observations is not None:
             observations.close(reason)
 
+    async def _open_tree(
+        self, config: BrokerConfig, clock: Clock, on_failure: Callable[[BaseException], None]
+    ) -> MetadataTree:
+        if config.uses_zookeeper:
+            return await open_metadata_tree(config, clock, on_failure)
+        tree = await CountedTree.open(IN_MEMORY, clock, on_failure)
+        tree.activity = self.activity
+        return tree
+
     def _close(self) -> None:
         self._ports.close()
         if self._directory is not None:
             self._directory.remove()
             self._directory = None
-
-
-async def _open_tree(config: BrokerConfig, clock: Clock, on_failure: Callable[[BaseException], None]) -> MetadataTree:
-    if config.uses_zookeeper:
-        from odradek.broker.metadata.metadata_tree_setup import open_metadata_tree
-
-        return await open_metadata_tree(config, clock, on_failure)
-    return await EmbeddedTree.open(IN_MEMORY, clock, on_failure)

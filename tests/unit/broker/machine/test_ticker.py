@@ -204,3 +204,18 @@ def test_stopping_from_a_task_stops(loop: FakeLoop, timer: SystemTimer, ticker: 
     loop.turn()
     assert loop.armed == []
     assert timer.size == 1
+
+
+def test_when_the_clock_was_set_forward_the_loop_wakes_up_earlier(
+    loop: FakeLoop, clock: ManualClock, timer: SystemTimer
+) -> None:
+    ticker = Ticker(loop, clock, timer)
+    timer.schedule(60_000, lambda: None)
+    ticker.start()
+    clock.advance(50_000)
+    ticker.clock_moved()
+    (handle,) = loop.armed
+    assert handle.delay <= 10
+    ticker.stop()
+    ticker.clock_moved()
+    assert loop.armed == []
