@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from odradek.protocol.api import ApiKey
+from odradek.testing.assertions.record_questions import SLICE_BYTES, topic_records
 from tests.support.in_process.observed_broker import ObservedBroker, TransactionalClient
 
 
@@ -67,3 +68,21 @@ def test_producers(observed: ObservedBroker) -> None:
     observed.transaction("id").wait_for_committed()
     (producer,) = observed.producers("t", 0)
     assert producer.transaction_start_offset is None
+
+
+def test_many_records_come_in_slices(observed: ObservedBroker) -> None:
+    for _ in range(8):
+        observed.produce("t", *(b"x" * 1_000 for _ in range(100)))
+    observed.asked.clear()
+    assert len(observed.topic("t").records()) == 800
+    batch_bytes = observed.topic("t").partitions[0].size_in_bytes // 8
+    slices = observed.asked.count("topic_records")
+    assert slices == -(-8 // (SLICE_BYTES // batch_bytes)) > 2
+    sizes = [
+        sum(len(piece.data) for piece in sliced.pieces)
+        for sliced in (
+            observed.inner.run(topic_records(observed, topic="t", positions={0: start}, isolation="read_uncommitted"))
+            for start in (0, 200, 799)
+        )
+    ]
+    assert sizes == [SLICE_BYTES, SLICE_BYTES, batch_bytes]

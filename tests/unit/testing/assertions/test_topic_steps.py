@@ -3,7 +3,9 @@ from __future__ import annotations
 import pytest
 
 from odradek.protocol.api import ApiKey
-from odradek.testing.errors import BrokerStopped, NoSuchTopic, TopicDeleted, WaitTimedOut
+from odradek.testing.assertions.asking import answered
+from odradek.testing.assertions.topic_steps import Reading, read
+from odradek.testing.errors import BrokerStopped, NoSuchTopic, TooManyRecords, TopicDeleted, WaitTimedOut
 from tests.support.in_process.observed_broker import ObservedBroker, TransactionalClient, produce_fields
 from tests.support.wire.requests import batch
 
@@ -112,3 +114,26 @@ def test_after_a_wait_no_partition_has_subscribers(observed: ObservedBroker) -> 
         observed.topic("t").wait_for(9, timeout=0.01)
     assert [len(each.news) for each in observed.services.replica_manager.online_partitions()] == [0]
     assert observed.observations.waits.waiting_count == 0
+
+
+def reading(**limits: int) -> Reading:
+    return Reading("t", partition=None, isolation="read_uncommitted", start=None, end=None, where=None, **limits)
+
+
+def test_limits_of_one_call(observed: ObservedBroker) -> None:
+    observed.produce("t", b"12", b"34", b"56")
+    for limits in ({"records_max": 3}, {"bytes_max": 6}):
+        assert len(answered(observed, read(reading(**limits)))) == 3
+    for limits in ({"records_max": 2}, {"bytes_max": 5}):
+        with pytest.raises(TooManyRecords, match=r"read one partition, or offsets from `start` to `end`"):
+            answered(observed, read(reading(**limits)))
+
+
+def test_a_topic_that_is_created_again_is_another_one(observed: ObservedBroker) -> None:
+    observed.produce("t", b"a")
+    halfway = reading()
+    answered(observed, halfway.next_slice())
+    observed.inner.delete_topic("t")
+    observed.inner.create_topic("t")
+    with pytest.raises(TopicDeleted, match="Topic t was deleted and created again after 1 of its records were read"):
+        answered(observed, halfway.next_slice())
