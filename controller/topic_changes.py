@@ -49,7 +49,7 @@ async def process_topic_change(controllership: Controllership, new_topic_id: Cal
     topics = await controllership.client.topics(controllership.watch(TopicChange(), CHILDREN))
     new_topics = topics - context.all_topics
     deleted_topics = context.all_topics - topics
-    context.all_topics = set(topics)
+    context.all_topics = topics
     assignments = await controllership.client.topic_assignments(
         new_topics, {topic: controllership.topic_watcher(topic) for topic in new_topics}
     )

@@ -11,6 +11,7 @@ The zxid and the session id are counters. They are stored in the transaction tha
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 _APPLICATION_ID: Final = 0x4F647261
 _SCHEMA_VERSION: Final = 1
 _LOCK_TIMEOUT_S: Final = 0.2
+
+NAMES_KEPT_FROM: Final = 256
+"""A node with so many children keeps their names in memory: the controller reads all topics after each change."""
 
 _SCHEMA: Final = """
 CREATE TABLE node (
@@ -97,6 +101,8 @@ class NodeTable:
         self._clock = clock
         self._connection: sqlite3.Connection = sqlite3.connect(path, timeout=_LOCK_TIMEOUT_S, isolation_level=None)
         self.changes: list[WatchEvent] = []
+        self._names: dict[str, list[str]] = {}
+        """By path: the names of the children in order, of the nodes with many of them that were read."""
         execute = self._connection.execute
         # Only one process opens the file, so SQLite needs no shared memory and takes its lock only once.
         execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -147,6 +153,7 @@ class NodeTable:
         self._zxid = self._stored_zxid = self._counter("zxid")
         self._sessions = self._counter("session")
         self.changes.clear()
+        self._names.clear()
 
     def close(self) -> None:
         self._connection.close()
@@ -169,6 +176,7 @@ class NodeTable:
         self._connection.execute("ROLLBACK TO multi")
         self._connection.execute("RELEASE multi")
         del self.changes[number_of_changes:]
+        self._names.clear()
 
     # Rows
 
@@ -177,8 +185,14 @@ class NodeTable:
         return None if row is None else Node(*row)
 
     def names_of_children(self, path: str) -> tuple[str, ...]:
+        kept = self._names.get(path)
+        if kept is not None:
+            return tuple(kept)
         rows = self._connection.execute("SELECT name FROM node WHERE parent = ? ORDER BY name", (path,)).fetchall()
-        return tuple(name for (name,) in rows)
+        names = [name for (name,) in rows]
+        if len(names) >= NAMES_KEPT_FROM:
+            self._names[path] = names
+        return tuple(names)
 
     def owned_by(self, session_id: int) -> list[str]:
         """The paths of the session's ephemeral nodes."""
@@ -193,10 +207,13 @@ class NodeTable:
         now_ms = self._clock.time_ms()
         node = Node(data, 0, 0, 0, zxid, zxid, zxid, now_ms, now_ms, owner)
         parent = parent_path(path)
+        key = key_of(path)
         self._connection.execute(
             "INSERT INTO node VALUES (?, ?, ?, 0, 0, 0, ?, ?, ?, ?, ?, ?)",
-            (*key_of(path), data, zxid, zxid, zxid, now_ms, now_ms, owner),
+            (*key, data, zxid, zxid, zxid, now_ms, now_ms, owner),
         )
+        if (names := self._names.get(parent)) is not None:
+            insort(names, key[1])  # SQLite compares UTF-8, Python code points: the order is the same
         self._connection.execute(
             "UPDATE node SET children_created = children_created + 1, num_children = num_children + 1, pzxid = ? "
             "WHERE parent = ? AND name = ?",
@@ -221,7 +238,10 @@ class NodeTable:
     def remove(self, path: str) -> None:
         """Delete a row that has no children."""
         parent = parent_path(path)
-        self._connection.execute("DELETE FROM node WHERE parent = ? AND name = ?", key_of(path))
+        key = key_of(path)
+        self._connection.execute("DELETE FROM node WHERE parent = ? AND name = ?", key)
+        if (names := self._names.get(parent)) is not None:
+            del names[bisect_left(names, key[1])]
         self._connection.execute(
             "UPDATE node SET num_children = num_children - 1, pzxid = ? WHERE parent = ? AND name = ?",
             (self._zxid, *key_of(parent)),

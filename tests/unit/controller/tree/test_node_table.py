@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from odradek.controller.tree.metadata_tree import WatchEvent, WatchEventType
-from odradek.controller.tree.node_table import NodeTable, key_of
+from odradek.controller.tree.node_table import NAMES_KEPT_FROM, NodeTable, key_of
 from odradek.timer.clock import ManualClock
 
 
@@ -42,3 +44,56 @@ def test_a_savepoint_takes_back_rows_and_changes(table: NodeTable) -> None:
     table.insert("/b", None, 0)
     table.release()
     assert table.find("/b") is not None
+
+
+def selects_of_names(table: NodeTable) -> list[str]:
+    """The statements that read names of children from now on."""
+    found: list[str] = []
+
+    def trace(statement: str) -> None:
+        if statement.startswith("SELECT name FROM node"):
+            found.append(statement)
+
+    table._connection.set_trace_callback(trace)
+    return found
+
+
+def test_the_names_of_many_children_are_read_once(table: NodeTable) -> None:
+    table.insert("/many", None, 0)
+    for number in range(NAMES_KEPT_FROM - 1):
+        table.insert(f"/many/{number}", None, 0)
+    selects = selects_of_names(table)
+    for _ in range(2):
+        assert len(table.names_of_children("/many")) == NAMES_KEPT_FROM - 1
+    assert len(selects) == 2
+    table.insert("/many/x", None, 0)
+    for _ in range(3):
+        assert table.names_of_children("/many")[-1] == "x"
+    assert len(selects) == 3
+
+
+@pytest.mark.parametrize("end", ["release", "undo", "rollback"])
+def test_kept_names_are_those_of_the_table(table: NodeTable, end: str) -> None:
+    rng = random.Random(3)
+    table.insert("/many", None, 0)
+    names = [f"{chr(rng.choice((65, 233, 0xFFEE, 0x1F600)))}{number}" for number in range(2 * NAMES_KEPT_FROM)]
+    for name in names[:NAMES_KEPT_FROM]:
+        table.insert(f"/many/{name}", None, 0)
+    table.commit()
+    table.begin()
+    assert len(table.names_of_children("/many")) == NAMES_KEPT_FROM
+    changes = table.savepoint()
+    for name in names[NAMES_KEPT_FROM:]:
+        table.insert(f"/many/{name}", None, 0)
+    for name in rng.sample(names, 100):
+        table.remove(f"/many/{name}")
+    if end == "release":
+        table.release()
+    elif end == "undo":
+        table.undo(changes)
+    else:
+        table.rollback()
+    kept = table.names_of_children("/many")
+    table._names.clear()
+    assert kept == table.names_of_children("/many")
+    assert len(kept) == (2 * NAMES_KEPT_FROM - 100 if end == "release" else NAMES_KEPT_FROM)
