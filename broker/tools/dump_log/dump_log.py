@@ -20,6 +20,7 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from odradek.broker.tools.command.output import Form, Output
 from odradek.broker.tools.command.terminal_text import write
 from odradek.broker.tools.dump_log import index_dump, record_decoders
 from odradek.broker.tools.dump_log.index_dump import CorruptIndexError, IndexDumpOptions, TimeIndexErrors
@@ -33,6 +34,7 @@ from odradek.broker.tools.dump_log.log_dump import (
     dump_log,
 )
 from odradek.broker.tools.dump_log.record_decoders import STRING_DECODER, RecordDecodingError
+from odradek.broker.tools.dump_log.rows import JsonRows, TextRows
 from odradek.broker.tools.hash_order import order_of_names
 from odradek.protocol.errors import KafkaError
 from odradek.storage.log_files import (
@@ -43,7 +45,7 @@ from odradek.storage.log_files import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from odradek.broker.tools.dump_log.record_decoders import BytesDecoder, RecordDecoder
 
@@ -59,16 +61,19 @@ def main(arguments: Sequence[str]) -> int:
     if refused is not None:
         sys.stderr.write(f"odradek: --{refused.replace('_', '-')}: {REFUSED_DECODERS[refused]}\n")
         return EXIT_FAILED
-    dump = _Dump(options, partial(write, sys.stdout), partial(write, sys.stderr))
+    output = Output(Form.JSON if options.json else Form.LINES)
+    rows = JsonRows(output) if options.json else TextRows(partial(write, sys.stdout))
+    dump = _Dump(options, rows, partial(write, sys.stderr))
     try:
         for name in options.files.split(","):
             dump.file(file_path(name))
     except (OSError, ValueError, KafkaError, CorruptIndexError, RecordDecodingError) as error:
-        sys.stdout.flush()
+        output.close()
         write(sys.stderr, f"odradek: {error}\n")
         return EXIT_FAILED
     sys.stdout.flush()
     dump.print_findings()
+    output.close()
     return 0
 
 
@@ -105,6 +110,7 @@ def parser() -> argparse.ArgumentParser:
     add("--transaction-log-decoder", action="store_true", help="records of __transaction_state")
     add("--cluster-metadata-decoder", action="store_true", help="refused")
     add("--remote-log-metadata-decoder", action="store_true", help="refused")
+    add("--json", action="store_true", help="print an array with an object for each line, findings included")
     add("--skip-record-metadata", action="store_true", help="print only the contents of each record")
     return parser
 
@@ -118,9 +124,10 @@ def _decoder_name(text: str) -> str:
 class _Dump:
     """Prints the files one after the other, and the findings at the end."""
 
-    def __init__(self, options: argparse.Namespace, write: Write, complain: Write) -> None:
+    def __init__(self, options: argparse.Namespace, rows: JsonRows | TextRows, complain: Write) -> None:
         self._options = options
-        self._write = write
+        self._rows = rows
+        self._write = rows.write
         self._complain = complain
         self._index_options = IndexDumpOptions(
             options.index_sanity_check, options.verify_index_only, options.max_message_size
@@ -130,22 +137,24 @@ class _Dump:
         self._non_consecutive: dict[str, OffsetPairs] = {}
 
     def file(self, path: str) -> None:
+        if isinstance(self._rows, JsonRows):
+            self._rows.file = path
         self._write(f"Dumping {path}\n")
         suffix = os.path.splitext("x" + os.path.basename(path))[1]
         if suffix in (LOG_SUFFIX, KRAFT_SNAPSHOT_SUFFIX):
-            pairs = dump_log(path, self._log_options(), self._write)
+            pairs = dump_log(path, self._log_options(), self._rows)
             if pairs:
                 self._non_consecutive[absolute_path(path)] = pairs
         elif suffix == INDEX_FILE_SUFFIX:
-            mismatches = index_dump.dump_index(path, self._index_options, self._write)
+            mismatches = index_dump.dump_index(path, self._index_options, self._rows)
             if mismatches:
                 self._index_mismatches[absolute_path(path)] = mismatches
         elif suffix == TIME_INDEX_FILE_SUFFIX:
-            index_dump.dump_time_index(path, self._index_options, self._write, self._time_errors)
+            index_dump.dump_time_index(path, self._index_options, self._rows, self._time_errors)
         elif suffix == SNAPSHOT_FILE_SUFFIX:
-            index_dump.dump_snapshot(path, self._write, self._complain)
+            index_dump.dump_snapshot(path, self._rows, self._complain)
         elif suffix == TXN_INDEX_FILE_SUFFIX:
-            index_dump.dump_txn_index(path, self._write)
+            index_dump.dump_txn_index(path, self._rows)
         else:
             self._complain(f"Ignoring unknown file {path}\n")
 
@@ -185,24 +194,57 @@ class _Dump:
 
     def print_findings(self) -> None:
         """Print in Apache's order: by kind, files as in its hash maps, pairs of most kinds newest first."""
-        complain, times = self._complain, self._time_errors
+        rows = self._rows
+        if isinstance(rows, JsonRows):
+            for kind, name, first, second in self._findings():
+                rows.file = name
+                names = _NAMES_OF_FINDINGS[kind]
+                rows.row(kind, dict(zip(names, (first, second), strict=True)))
+            return
+        last = ("", "")
+        for kind, name, first, second in self._findings():
+            if (kind, name) != last:
+                self._complain(_TITLES_OF_FINDINGS[kind].format(name))
+                last = kind, name
+            self._complain(_LINES_OF_FINDINGS[kind].format(first, second))
+
+    def _findings(self) -> Iterator[tuple[str, str, int, int]]:
+        """Kind, path of the file, and the two numbers that do not fit."""
+        times = self._time_errors
         for name in order_of_names(self._index_mismatches):
-            complain(f"Mismatches in :{name}\n")
-            for index_offset, log_offset in reversed(self._index_mismatches[name]):
-                complain(f"  Index offset: {index_offset}, log offset: {log_offset}\n")
-        for name in order_of_names(times.mismatches):
-            complain(f"Found timestamp mismatch in :{name}\n")
-            for index_timestamp, log_timestamp in times.mismatches[name]:
-                complain(f"  Index timestamp: {index_timestamp}, log timestamp: {log_timestamp}\n")
-        for name in order_of_names(times.out_of_order):
-            complain(f"Found out of order timestamp in :{name}\n")
-            for timestamp, previous in times.out_of_order[name]:
-                complain(f"  Index timestamp: {timestamp}, Previously indexed timestamp: {previous}\n")
-        for name in order_of_names(times.not_found):
-            complain("The following indexed offsets are not found in the log.\n")
-            for indexed_offset, log_offset in times.not_found[name]:
-                complain(f"Indexed offset: {indexed_offset}, found log offset: {log_offset}\n")
+            for pair in reversed(self._index_mismatches[name]):
+                yield "indexMismatch", name, *pair
+        for kind, found in (
+            ("timestampMismatch", times.mismatches),
+            ("timestampOutOfOrder", times.out_of_order),
+            ("offsetNotFound", times.not_found),
+        ):
+            for name in order_of_names(found):
+                for pair in found[name]:
+                    yield kind, name, *pair
         for name in order_of_names(self._non_consecutive):
-            complain(f"Non-consecutive offsets in {name}\n")
-            for first, second in self._non_consecutive[name].newest_first():
-                complain(f"  {first} is followed by {second}\n")
+            for pair in self._non_consecutive[name].newest_first():
+                yield "nonConsecutiveOffsets", name, *pair
+
+
+_TITLES_OF_FINDINGS: Final = {
+    "indexMismatch": "Mismatches in :{}\n",
+    "timestampMismatch": "Found timestamp mismatch in :{}\n",
+    "timestampOutOfOrder": "Found out of order timestamp in :{}\n",
+    "offsetNotFound": "The following indexed offsets are not found in the log.\n",
+    "nonConsecutiveOffsets": "Non-consecutive offsets in {}\n",
+}
+_LINES_OF_FINDINGS: Final = {
+    "indexMismatch": "  Index offset: {}, log offset: {}\n",
+    "timestampMismatch": "  Index timestamp: {}, log timestamp: {}\n",
+    "timestampOutOfOrder": "  Index timestamp: {}, Previously indexed timestamp: {}\n",
+    "offsetNotFound": "Indexed offset: {}, found log offset: {}\n",
+    "nonConsecutiveOffsets": "  {} is followed by {}\n",
+}
+_NAMES_OF_FINDINGS: Final = {
+    "indexMismatch": ("indexOffset", "logOffset"),
+    "timestampMismatch": ("indexTimestamp", "logTimestamp"),
+    "timestampOutOfOrder": ("indexTimestamp", "previousTimestamp"),
+    "offsetNotFound": ("indexOffset", "logOffset"),
+    "nonConsecutiveOffsets": ("offset", "nextOffset"),
+}

@@ -15,6 +15,7 @@ import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.broker.tools.dump_log.java_text import absolute_path, optional_long, parse_long
+from odradek.broker.tools.dump_log.rows import pairs
 from odradek.protocol.records.layout import MAX_INT32, NO_TIMESTAMP
 from odradek.storage.log_files import INDEX_FILE_SUFFIX, LOG_FILE_SUFFIX
 from odradek.storage.producers.producer_state_manager import CorruptSnapshotError, decode_snapshot
@@ -24,6 +25,7 @@ from odradek.storage.segment.read_only_files import open_offset_index, open_reco
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from odradek.broker.tools.dump_log.rows import Rows
     from odradek.storage.offsets import TimestampOffset
     from odradek.storage.segment.file_records import FileRecords
     from odradek.storage.segment.offset_index import OffsetIndex
@@ -55,18 +57,18 @@ class CorruptIndexError(Exception):
     """An index that a start would rebuild, or that points outside its log."""
 
 
-def dump_index(path: str, options: IndexDumpOptions, write: Write) -> list[tuple[int, int]]:
+def dump_index(path: str, options: IndexDumpOptions, rows: Rows) -> list[tuple[int, int]]:
     """Print the entries. Returns the pairs (offset of the entry, last offset of the batch) that differ."""
     base_offset, log_path = _segment_of(path)
     mismatches = []
     with open_records(log_path) as records:
         index = open_offset_index(path, base_offset)
         if not index.entries:
-            write(f"{path} is empty.\n")
+            rows.write(f"{path} is empty.\n")
             return []
         if options.sanity_only:
             check_offset_index(index)
-            write(f"{path} passed sanity check.\n")
+            rows.write(f"{path} passed sanity check.\n")
             return []
         for slot in range(index.entries):
             entry = index.entry(slot)
@@ -76,11 +78,11 @@ def dump_index(path: str, options: IndexDumpOptions, write: Write) -> list[tuple
             if found != entry.offset:
                 mismatches.append((entry.offset, found))
             if not options.verify_only:
-                write(f"offset: {entry.offset} position: {entry.position}\n")
+                rows.row("entry", {"offset": entry.offset, "position": entry.position})
     return mismatches
 
 
-def dump_time_index(path: str, options: IndexDumpOptions, write: Write, errors: TimeIndexErrors) -> None:
+def dump_time_index(path: str, options: IndexDumpOptions, rows: Rows, errors: TimeIndexErrors) -> None:
     """Print the entries; differences to the log go to `errors`."""
     base_offset, log_path = _segment_of(path)
     with open_records(log_path) as records:
@@ -88,7 +90,7 @@ def dump_time_index(path: str, options: IndexDumpOptions, write: Write, errors: 
         times = open_time_index(path, base_offset)
         if options.sanity_only:
             check_time_index(times)
-            write(f"{path} passed sanity check.\n")
+            rows.write(f"{path} passed sanity check.\n")
             return
         previous = NO_TIMESTAMP
         for slot in range(times.entries):
@@ -97,7 +99,7 @@ def dump_time_index(path: str, options: IndexDumpOptions, write: Write, errors: 
                 return
             _compare(entry, previous, records, offsets.lookup(entry.offset).position, absolute_path(path), errors)
             if not options.verify_only:
-                write(f"timestamp: {entry.timestamp} offset: {entry.offset}\n")
+                rows.row("entry", {"timestamp": entry.timestamp, "offset": entry.offset})
             previous = entry.timestamp
 
 
@@ -119,12 +121,12 @@ def _compare(
         errors.out_of_order.setdefault(path, []).append((timestamp, previous))
 
 
-def dump_txn_index(path: str, write: Write) -> None:
+def dump_txn_index(path: str, rows: Rows) -> None:
     """Print the aborted transactions; a partial entry at the end is none."""
     with open(path, "rb") as file:
         content = file.read()
     entry = transaction_index.ENTRY
-    lines = []
+    found: list[dict[str, object]] = []
     for version, *fields in entry.iter_unpack(content[: len(content) // entry.size * entry.size]):
         if version >> 8 > transaction_index.CURRENT_VERSION:  # Kafka looks at the first of the two bytes
             raise CorruptIndexError(
@@ -132,14 +134,20 @@ def dump_txn_index(path: str, write: Write) -> None:
                 f"current version is {transaction_index.CURRENT_VERSION}"
             )
         producer_id, first_offset, last_offset, last_stable_offset = fields
-        lines.append(
-            f"version: {version >> 8} producerId: {producer_id} firstOffset: {first_offset} "
-            f"lastOffset: {last_offset} lastStableOffset: {last_stable_offset}\n"
+        found.append(
+            {
+                "version": version >> 8,
+                "producerId": producer_id,
+                "firstOffset": first_offset,
+                "lastOffset": last_offset,
+                "lastStableOffset": last_stable_offset,
+            }
         )
-    write("".join(lines))
+    for facts in found:  # all entries, or an error
+        rows.row("abortedTransaction", facts)
 
 
-def dump_snapshot(path: str, write: Write, complain: Write) -> None:
+def dump_snapshot(path: str, rows: Rows, complain: Write) -> None:
     """Print the producers. A corrupt snapshot is reported through `complain` and is no error."""
     with open(path, "rb") as file:
         content = file.read()
@@ -149,18 +157,29 @@ def dump_snapshot(path: str, write: Write, complain: Write) -> None:
         complain(f"{error}\n")
         return
     for entry in entries:
-        txn = entry.current_txn_first_offset
-        write(
-            f"producerId: {entry.producer_id} producerEpoch: {entry.producer_epoch} "
-            f"coordinatorEpoch: {entry.coordinator_epoch} "
-            f"currentTxnFirstOffset: {optional_long(txn if txn >= 0 else None)} lastTimestamp: {entry.last_timestamp} "
-        )
-        for batch in entry.batches:
-            write(
-                f"firstSequence: {batch.first_seq} lastSequence: {batch.last_seq} lastOffset: {batch.last_offset} "
-                f"offsetDelta: {batch.offset_delta} timestamp: {batch.timestamp}"
-            )
-        write("\n")
+        first_offset = entry.current_txn_first_offset if entry.current_txn_first_offset >= 0 else None
+        producer = {
+            "producerId": entry.producer_id,
+            "producerEpoch": entry.producer_epoch,
+            "coordinatorEpoch": entry.coordinator_epoch,
+            "currentTxnFirstOffset": first_offset,
+            "lastTimestamp": entry.last_timestamp,
+        }
+        batches = [
+            {
+                "firstSequence": batch.first_seq,
+                "lastSequence": batch.last_seq,
+                "lastOffset": batch.last_offset,
+                "offsetDelta": batch.offset_delta,
+                "timestamp": batch.timestamp,
+            }
+            for batch in entry.batches
+        ]
+        if rows.is_json:
+            rows.row("producer", producer | {"batches": batches})
+        else:
+            text = pairs(producer | {"currentTxnFirstOffset": optional_long(first_offset)})
+            rows.write(f"{text} {''.join(map(pairs, batches))}\n")
 
 
 def check_offset_index(index: OffsetIndex) -> None:

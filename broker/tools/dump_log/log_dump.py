@@ -14,9 +14,20 @@ from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.tools.dump_log.java_text import java_int, java_string, optional_long, parse_long
+from odradek.broker.tools.dump_log.batch_facts import (
+    TIMESTAMP_TYPES,
+    batch_facts,
+    codec,
+    content_facts,
+    header_key,
+    last_sequence,
+    record_facts,
+    size,
+)
+from odradek.broker.tools.dump_log.java_text import optional_long, parse_long
+from odradek.broker.tools.dump_log.rows import pairs
 from odradek.protocol.codec.codec import DecodeError, decode
-from odradek.protocol.message_json import json_text, to_json
+from odradek.protocol.message_json import Json, json_text, to_json
 from odradek.protocol.messages.control_records import (
     KRaftVersionRecord,
     SnapshotFooterRecord,
@@ -27,14 +38,15 @@ from odradek.protocol.records.batch import AnyBatch, LegacyBatch, RecordBatch
 from odradek.protocol.records.compression import CompressionType
 from odradek.protocol.records.control import ControlRecordType, EndTransactionMarker
 from odradek.protocol.records.errors import CorruptRecordError, InvalidRecordError
-from odradek.protocol.records.layout import BATCH_OVERHEAD, MAGIC_POSITION, MAGIC_V0, MAGIC_V2, MAX_INT32, NO_SEQUENCE
-from odradek.protocol.records.record import HEADER_KEY_ERRORS, Record
+from odradek.protocol.records.layout import BATCH_OVERHEAD, MAGIC_POSITION, MAGIC_V0, MAGIC_V2, MAX_INT32
+from odradek.protocol.records.record import Record
 from odradek.storage.segment.read_only_files import open_records
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from odradek.broker.tools.dump_log.record_decoders import RecordDecoder
+    from odradek.broker.tools.dump_log.rows import Rows
     from odradek.protocol.codec.schema import Message
     from odradek.storage.segment.file_records import BatchPosition, FileRecords
 
@@ -47,7 +59,6 @@ _KRAFT_BOOTSTRAP_FILE: Final = "bootstrap.checkpoint"
 _KRAFT_SNAPSHOT_NAME: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint", re.ASCII)
 _MAX_INT8: Final = 127
 """The highest magic. A larger byte is negative, which Kafka treats as an old magic."""
-_TIMESTAMP_TYPES: Final = {-1: "NoTimestampType", 0: "CreateTime", 1: "LogAppendTime"}
 _KRAFT_CONTROL_RECORDS: Final[Mapping[ControlRecordType, tuple[str, type[Message]]]] = {
     ControlRecordType.SNAPSHOT_HEADER: ("SnapshotHeader", SnapshotHeaderRecord),
     ControlRecordType.SNAPSHOT_FOOTER: ("SnapshotFooter", SnapshotFooterRecord),
@@ -86,11 +97,11 @@ class OffsetPairs:
             yield self._flat[at], self._flat[at + 1]
 
 
-def dump_log(path: str, options: LogDumpOptions, write: Callable[[str], object]) -> OffsetPairs:
+def dump_log(path: str, options: LogDumpOptions, rows: Rows) -> OffsetPairs:
     """Print the file. Returns the pairs of offsets that are not consecutive."""
     name = os.path.basename(path)
-    write(f"{_heading(name)}\n")
-    printer = _LogPrinter(options, write)
+    rows.write(f"{_heading(name)}\n")
+    printer = _JsonPrinter(options, rows) if rows.is_json else _LogPrinter(options, rows)
     valid_bytes = 0
     with open_records(path) as records:
         end = min(records.size, options.max_bytes)
@@ -98,7 +109,10 @@ def dump_log(path: str, options: LogDumpOptions, write: Callable[[str], object])
             printer.print_batch(_view(records, where), valid_bytes)
             valid_bytes += where.size
     if end > valid_bytes and options.max_bytes == ALL_BYTES:
-        write(f"Found {end - valid_bytes} invalid bytes at the end of {name}\n")
+        found = end - valid_bytes
+        if rows.is_json:
+            rows.row("invalidBytes", {"position": valid_bytes, "size": found})
+        rows.write(f"Found {found} invalid bytes at the end of {name}\n")
     return printer.non_consecutive
 
 
@@ -124,10 +138,11 @@ def _view(records: FileRecords, where: BatchPosition) -> AnyBatch:
 class _LogPrinter:
     """Prints batches, and collects the pairs of non-consecutive offsets."""
 
-    def __init__(self, options: LogDumpOptions, write: Callable[[str], object]) -> None:
+    def __init__(self, options: LogDumpOptions, rows: Rows) -> None:
         self.non_consecutive = OffsetPairs()
         self._options = options
-        self._write = write
+        self._rows = rows
+        self._write = rows.write
         self._last_offset = -1
 
     def print_batch(self, batch: AnyBatch, position: int) -> None:
@@ -135,7 +150,7 @@ class _LogPrinter:
         if isinstance(batch, RecordBatch):
             write(
                 f"baseOffset: {batch.base_offset} lastOffset: {batch.last_offset} count: {batch.record_count} "
-                f"baseSequence: {batch.base_sequence} lastSequence: {_last_sequence(batch)} "
+                f"baseSequence: {batch.base_sequence} lastSequence: {last_sequence(batch)} "
                 f"producerId: {batch.producer_id} producerEpoch: {batch.producer_epoch} "
                 f"partitionLeaderEpoch: {batch.partition_leader_epoch} "
                 f"isTransactional: {_boolean(batch.is_transactional)} isControl: {_boolean(batch.is_control)} "
@@ -146,10 +161,13 @@ class _LogPrinter:
             if batch.magic < MAGIC_V0:
                 raise CorruptRecordError(f"Invalid magic {batch.magic} of the batch at position {position}")
         write(
-            f" position: {position} {_TIMESTAMP_TYPES[batch.timestamp_type]}: {batch.max_timestamp} "
-            f"size: {batch.size_in_bytes} magic: {batch.magic} compresscodec: {_codec(batch)} crc: {batch.crc} "
+            f" position: {position} {TIMESTAMP_TYPES[batch.timestamp_type]}: {batch.max_timestamp} "
+            f"size: {batch.size_in_bytes} magic: {batch.magic} compresscodec: {codec(batch)} crc: {batch.crc} "
             f"isvalid: {_boolean(batch.is_valid())}\n"
         )
+        self._print_deep(batch)
+
+    def _print_deep(self, batch: AnyBatch) -> None:
         if self._options.is_deep:
             if isinstance(batch, RecordBatch):
                 self._print_records(batch)
@@ -157,14 +175,11 @@ class _LogPrinter:
                 self._print_messages(batch)
 
     def _print_records(self, batch: RecordBatch) -> None:
-        records: Iterable[Record] = batch.records(MAX_INT32)
-        if batch.compression_type != CompressionType.NONE:
-            records = list(records)  # as in Kafka: all of a compressed batch, or none
-        for record in records:
+        for record in _records(batch):
             self._note_offset(record.offset)
             prefix = "| "
             if self._options.prints_metadata:
-                keys = ",".join(_header_key(key) for key, _ in record.headers)
+                keys = ",".join(header_key(key) for key, _ in record.headers)
                 self._write(f"{_metadata(batch, record)} sequence: {record.sequence} headerKeys: [{keys}]")
                 if batch.is_control:
                     self._write(_control(record))
@@ -172,9 +187,7 @@ class _LogPrinter:
             self._print_contents(record, prefix, is_control=batch.is_control)
 
     def _print_messages(self, batch: LegacyBatch) -> None:
-        is_wrapper = batch.compression_type != CompressionType.NONE
-        messages = batch.inner_messages(MAX_INT32) if is_wrapper else [batch]
-        for message, record in zip(messages, batch.records(MAX_INT32), strict=True):
+        for message, record in _messages(batch):
             self._note_offset(record.offset)
             prefix = "| "
             if self._options.prints_metadata:
@@ -199,51 +212,79 @@ class _LogPrinter:
         self._write(f"{line}\n")
 
 
-def _last_sequence(batch: RecordBatch) -> int:
-    """As Kafka computes it, also if the header is damaged and the sum overflows."""
-    base, delta = batch.base_sequence, batch.last_offset_delta
-    if (base >= 0 and delta >= 0) or base == NO_SEQUENCE:
-        return batch.last_sequence
-    if base > java_int(MAX_INT32 - delta):
-        return java_int(delta - java_int(MAX_INT32 - base) - 1)
-    return java_int(base + delta)
+class _JsonPrinter(_LogPrinter):
+    """The same as objects."""
+
+    def print_batch(self, batch: AnyBatch, position: int) -> None:
+        if batch.magic < MAGIC_V0:
+            raise CorruptRecordError(f"Invalid magic {batch.magic} of the batch at position {position}")
+        self._rows.row("batch", batch_facts(batch, position))
+        self._print_deep(batch)
+
+    def _print_records(self, batch: RecordBatch) -> None:
+        for record in _records(batch):
+            facts = record_facts(batch, record)
+            facts |= {"sequence": record.sequence, "headerKeys": [header_key(key) for key, _ in record.headers]}
+            if batch.is_control:
+                facts |= _control_facts(record)
+            self._print_record(record, facts, is_control=batch.is_control)
+
+    def _print_messages(self, batch: LegacyBatch) -> None:
+        for message, record in _messages(batch):
+            facts = record_facts(batch, record)
+            facts |= {"isValid": message.is_valid(), "crc": message.crc}
+            self._print_record(record, facts, is_control=False)
+
+    def _print_record(self, record: Record, facts: dict[str, object], *, is_control: bool) -> None:
+        self._note_offset(record.offset)
+        if not self._options.prints_metadata:
+            facts = {"offset": record.offset}
+        if self._options.prints_contents and not is_control:
+            facts |= content_facts(record, self._options.decoder(record))
+        self._rows.row("record", facts)
+
+
+def _records(batch: RecordBatch) -> Iterable[Record]:
+    records: Iterable[Record] = batch.records(MAX_INT32)
+    # As in Kafka: all of a compressed batch, or none.
+    return records if batch.compression_type == CompressionType.NONE else list(records)
+
+
+def _messages(batch: LegacyBatch) -> Iterable[tuple[LegacyBatch, Record]]:
+    is_wrapper = batch.compression_type != CompressionType.NONE
+    messages = batch.inner_messages(MAX_INT32) if is_wrapper else [batch]
+    return zip(messages, batch.records(MAX_INT32), strict=True)
 
 
 def _metadata(batch: AnyBatch, record: Record) -> str:
-    key_size = -1 if record.key is None else len(record.key)
-    value_size = -1 if record.value is None else len(record.value)
     return (
-        f"| offset: {record.offset} {_TIMESTAMP_TYPES[batch.timestamp_type]}: {record.timestamp} "
-        f"keySize: {key_size} valueSize: {value_size}"
+        f"| offset: {record.offset} {TIMESTAMP_TYPES[batch.timestamp_type]}: {record.timestamp} "
+        f"keySize: {size(record.key)} valueSize: {size(record.value)}"
     )
 
 
 def _control(record: Record) -> str:
+    facts = _control_facts(record)
+    message = next(iter(facts.values()))
+    # A message of KRaft has no colon behind its name.
+    return f" {next(iter(facts))} {json_text(message)}" if isinstance(message, dict) else f" {pairs(facts)}"
+
+
+def _control_facts(record: Record) -> dict[str, Json]:
     kind = ControlRecordType.parse(record.key)
     if kind in (ControlRecordType.ABORT, ControlRecordType.COMMIT):
         marker = EndTransactionMarker.from_record(record)
-        return f" endTxnMarker: {marker.type.name} coordinatorEpoch: {marker.coordinator_epoch}"
+        return {"endTxnMarker": marker.type.name, "coordinatorEpoch": marker.coordinator_epoch}
     if kind in _KRAFT_CONTROL_RECORDS:
         name, message_type = _KRAFT_CONTROL_RECORDS[kind]
         try:
             message = decode(message_type, record.value or b"", 0)
         except DecodeError as error:
             raise InvalidRecordError(str(error)) from error
-        return f" {name} {json_text(to_json(message, 0))}"
+        return {name: to_json(message, 0)}
     type_id = int.from_bytes((record.key or b"")[2:4], "big", signed=True)
-    return f" controlType: {kind.name}({type_id})"
-
-
-def _codec(batch: AnyBatch) -> str:
-    try:
-        return CompressionType(batch.compression_type).name.lower()
-    except ValueError as error:
-        raise CorruptRecordError(f"Unknown compression type id: {batch.compression_type}") from error
+    return {"controlType": f"{kind.name}({type_id})"}
 
 
 def _boolean(value: bool) -> str:
     return "true" if value else "false"
-
-
-def _header_key(key: str) -> str:
-    return java_string(key.encode(errors=HEADER_KEY_ERRORS))

@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
 
 from odradek.broker import cli
 from odradek.broker.tools.dump_log import dump_log
-from tests.support.disks.logs import batch
+from odradek.protocol.records.control import ControlRecordType
+from odradek.protocol.records.legacy import build_messages
+from odradek.protocol.records.record import Record
+from tests.support.disks.logs import batch, marker
 
 Captured = pytest.CaptureFixture[str]
 
@@ -90,3 +95,83 @@ def test_usage(capsys: Captured, arguments: list[str]) -> None:
 def test_it_is_a_command(capsys: Captured, log: Path) -> None:
     assert cli.main(["dump-log", "--files", str(log), "--max-bytes", "0"]) == 0
     assert capsys.readouterr().out.splitlines() == [f"Dumping {log}", "Log starting offset: 5"]
+
+
+def as_json(capsys: Captured, *arguments: str) -> list[dict[str, object]]:
+    assert dump_log.main([*arguments, "--json"]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    rows: list[dict[str, object]] = json.loads(printed.out)
+    return rows
+
+
+def test_json_has_an_object_for_each_line_and_finding(capsys: Captured, log: Path) -> None:
+    log.write_bytes(log.read_bytes() + b"end")
+    rows = as_json(capsys, "--files", str(log), "--print-data-log")
+    assert [row["kind"] for row in rows] == [
+        "batch",
+        "record",
+        "batch",
+        "record",
+        "invalidBytes",
+        "nonConsecutiveOffsets",
+    ]
+    assert {row["file"] for row in rows} == {str(log)}
+    batch_row, record_row = rows[:2]
+    assert batch_row["baseOffset"] == 5
+    assert batch_row["deleteHorizonMs"] is None
+    assert (batch_row["timestampType"], batch_row["isvalid"], batch_row["compresscodec"]) == (
+        "CreateTime",
+        True,
+        "none",
+    )
+    assert (record_row["offset"], record_row["key"], record_row["payload"]) == (5, "k", "v")
+    assert record_row["headerKeys"] == []
+    assert rows[4:] == [
+        {"file": str(log), "kind": "invalidBytes", "position": 140, "size": 3},
+        {"file": str(log), "kind": "nonConsecutiveOffsets", "offset": 5, "nextOffset": 9},
+    ]
+
+
+def test_json_has_the_facts_of_the_lines(capsys: Captured, tmp_path: Path) -> None:
+    """Names and numbers of a batch are those of its line."""
+    log = tmp_path / f"{0:020d}.log"
+    log.write_bytes(
+        bytes(batch(b"v"))
+        + bytes(marker(ControlRecordType.COMMIT, producer_id=1, base_offset=1))
+        + bytes(build_messages([Record(2, 1, b"k", b"v")], 1, base_offset=2))
+    )
+    _, lines, _ = run(capsys, "--files", str(log), "--deep-iteration")
+    rows = as_json(capsys, "--files", str(log), "--deep-iteration")
+    assert len(rows) == len(lines) - 2
+    for line, row in zip(lines[2:], rows, strict=True):
+        for name, value in re.findall(r"(\w+): (\S+?)}?(?= |$)", line):
+            if name in ("CreateTime", "LogAppendTime"):
+                assert (row["timestampType"], str(row["timestamp"])) == (name, value)
+            elif name == "deleteHorizonMs":
+                assert (row[name], value) == (None, "OptionalLong.empty")
+            elif name == "headerKeys":
+                assert (row[name], value) == ([], "[]")
+            else:
+                assert str(row[name]) in (value, value.capitalize()), name
+    assert rows[3]["endTxnMarker"] == "COMMIT"
+
+
+def test_json_of_bytes_that_are_no_text(capsys: Captured, tmp_path: Path) -> None:
+    log = tmp_path / f"{0:020d}.log"
+    log.write_bytes(bytes(batch(b"\xff")))
+    (_, record) = as_json(capsys, "--files", str(log), "--print-data-log", "--skip-record-metadata")
+    assert record == {"file": str(log), "kind": "record", "offset": 0, "key": "k", "payload": {"base64": "/w=="}}
+
+
+def test_json_of_what_ends_with_an_error_is_still_an_array(capsys: Captured, log: Path) -> None:
+    assert dump_log.main(["--files", f"{log},{log.with_name('0.index')}", "--json"]) == 1
+    printed = capsys.readouterr()
+    assert [row["kind"] for row in json.loads(printed.out)] == ["batch", "batch"]
+    assert printed.err.startswith("odradek: ")
+
+
+def test_json_of_nothing(capsys: Captured, tmp_path: Path) -> None:
+    log = tmp_path / f"{0:020d}.log"
+    log.write_bytes(b"")
+    assert as_json(capsys, "--files", str(log)) == []

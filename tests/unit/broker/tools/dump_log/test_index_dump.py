@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from odradek.broker.tools.command.output import Form, Output
 from odradek.broker.tools.dump_log.index_dump import (
     CorruptIndexError,
     IndexDumpOptions,
@@ -14,6 +16,7 @@ from odradek.broker.tools.dump_log.index_dump import (
     dump_time_index,
     dump_txn_index,
 )
+from odradek.broker.tools.dump_log.rows import JsonRows, TextRows
 from odradek.storage.producers.producer_state import BatchMetadata, ProducerStateEntry
 from odradek.storage.producers.producer_state_manager import encode_snapshot
 from odradek.storage.segment.file_records import CorruptLogError
@@ -41,14 +44,14 @@ def index(segment: Path, tmp_path: Path) -> Path:
 
 def printed(path: Path, options: IndexDumpOptions = EVERYTHING) -> tuple[list[str], list[tuple[int, int]]]:
     lines: list[str] = []
-    mismatches = dump_index(str(path), options, lines.append)
+    mismatches = dump_index(str(path), options, TextRows(lines.append))
     return "".join(lines).splitlines(), mismatches
 
 
 def printed_times(path: Path, options: IndexDumpOptions = EVERYTHING) -> tuple[list[str], TimeIndexErrors]:
     lines: list[str] = []
     errors = TimeIndexErrors()
-    dump_time_index(str(path.with_suffix(".timeindex")), options, lines.append, errors)
+    dump_time_index(str(path.with_suffix(".timeindex")), options, TextRows(lines.append), errors)
     return "".join(lines).splitlines(), errors
 
 
@@ -136,11 +139,11 @@ def test_transaction_index_up_to_its_last_whole_entry(tmp_path: Path) -> None:
     file = tmp_path / "0.txnindex"
     lines: list[str] = []
     file.write_bytes(ENTRY.pack(0, 1, 2, 3, 4) + b"partial")
-    dump_txn_index(str(file), lines.append)
+    dump_txn_index(str(file), TextRows(lines.append))
     assert lines == ["version: 0 producerId: 1 firstOffset: 2 lastOffset: 3 lastStableOffset: 4\n"]
     file.write_bytes(ENTRY.pack(0x100, 1, 2, 3, 4))
     with pytest.raises(CorruptIndexError, match="version 1"):
-        dump_txn_index(str(file), lines.append)
+        dump_txn_index(str(file), TextRows(lines.append))
 
 
 def test_snapshot(tmp_path: Path) -> None:
@@ -149,7 +152,7 @@ def test_snapshot(tmp_path: Path) -> None:
     complaints: list[str] = []
     with_batch = ProducerStateEntry(1, 2, 3, 4, 5, BatchMetadata(7, 9, 2, 4))
     file.write_bytes(encode_snapshot([with_batch, ProducerStateEntry(8)]))
-    dump_snapshot(str(file), lines.append, complaints.append)
+    dump_snapshot(str(file), TextRows(lines.append), complaints.append)
     assert "".join(lines).split("\n") == [
         "producerId: 1 producerEpoch: 2 coordinatorEpoch: 3 currentTxnFirstOffset: OptionalLong[5] lastTimestamp: 4 "
         "firstSequence: 5 lastSequence: 7 lastOffset: 9 offsetDelta: 2 timestamp: 4",
@@ -158,5 +161,28 @@ def test_snapshot(tmp_path: Path) -> None:
         "",
     ]
     file.write_bytes(file.read_bytes()[:-1] + b"x")
-    dump_snapshot(str(file), lines.append, complaints.append)
+    dump_snapshot(str(file), TextRows(lines.append), complaints.append)
     assert complaints[0].startswith("Snapshot is corrupt (CRC is no longer valid).")
+
+
+def test_rows_for_json(index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[tuple[str, Mapping[str, object]]] = []
+    rows = JsonRows(Output(Form.JSON))
+    monkeypatch.setattr(rows, "row", lambda kind, facts: found.append((kind, facts)))
+    dump_index(str(index), EVERYTHING, rows)
+    dump_time_index(str(index.with_suffix(".timeindex")), EVERYTHING, rows, TimeIndexErrors())
+    assert found[0] == ("entry", {"offset": 1, "position": 70})
+    assert found[3] == ("entry", {"timestamp": NOW + 1, "offset": 1})
+    aborted = tmp_path / "0.txnindex"
+    aborted.write_bytes(ENTRY.pack(0, 1, 2, 3, 4))
+    dump_txn_index(str(aborted), rows)
+    facts = {"version": 0, "producerId": 1, "firstOffset": 2, "lastOffset": 3, "lastStableOffset": 4}
+    assert found[6:] == [("abortedTransaction", facts)]
+    snapshot = tmp_path / "0.snapshot"
+    snapshot.write_bytes(encode_snapshot([ProducerStateEntry(7, 2, 3, NOW, -1, BatchMetadata(0, 9, 0, NOW))]))
+    dump_snapshot(str(snapshot), rows, found.append)
+    kind, producer = found[7]
+    assert (kind, producer["producerId"], producer["currentTxnFirstOffset"]) == ("producer", 7, None)
+    assert producer["batches"] == [
+        {"firstSequence": 0, "lastSequence": 0, "lastOffset": 9, "offsetDelta": 0, "timestamp": NOW}
+    ]

@@ -7,6 +7,7 @@ import pytest
 from odradek.broker.tools.dump_log.java_text import java_string
 from odradek.broker.tools.dump_log.log_dump import LogDumpOptions, OffsetPairs, dump_log
 from odradek.broker.tools.dump_log.record_decoders import plain_decoder
+from odradek.broker.tools.dump_log.rows import TextRows
 from odradek.protocol.codec.codec import encode
 from odradek.protocol.messages.control_records import SnapshotHeaderRecord
 from odradek.protocol.records.builder import build_batch
@@ -30,7 +31,7 @@ def dump(
     file = path / name
     file.write_bytes(content)
     written: list[str] = []
-    pairs = dump_log(str(file), LogDumpOptions(decoder=DECODER, **options), written.append)  # type: ignore[arg-type]
+    pairs = dump_log(str(file), LogDumpOptions(decoder=DECODER, **options), TextRows(written.append))  # type: ignore[arg-type]
     return "".join(written).splitlines(), pairs
 
 
