@@ -177,7 +177,7 @@ class Dispatcher:
                 if not counter.left:
                     sampled = counter.sample()
                     observer = RequestObservers((sampled,) if observer is None else (observer, sampled))
-            times = None if observer is None else RequestTimes(observer, self._now_ns, self._now_ns())
+            times = None if observer is None else RequestTimes(observer, self._now_ns, self._now_ns(), frame[position:])
             if not connection.is_authenticated:
                 connection.abort(CloseReason.NOT_AUTHENTICATED, f"{header} before authentication")
                 return

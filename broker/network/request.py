@@ -234,6 +234,7 @@ class RequestTimes:
         "_observer",
         "_sender",
         "_step_began_ns",
+        "body",
         "charged_ns",
         "completed_ns",
         "dequeued_ns",
@@ -252,9 +253,14 @@ class RequestTimes:
         "weight",
     )
 
-    def __init__(self, observer: RequestObserver, now_ns: Callable[[], int], started_ns: int) -> None:
+    def __init__(
+        self, observer: RequestObserver, now_ns: Callable[[], int], started_ns: int, body: memoryview | None = None
+    ) -> None:
         self._observer = observer
         self._now_ns = now_ns
+        self.body = body
+        """The encoded request, until observers have got the decoded one. None: the broker sent it to itself. It may be
+        copied, and must not be kept: it holds the memory of the frame."""
         self.started_ns = started_ns
         """The whole frame has arrived, and the connection may go on with it."""
         self.dequeued_ns = started_ns
@@ -307,6 +313,7 @@ class RequestTimes:
 
     def handling_begins(self, ctx: RequestContext, request: Request) -> None:
         self._observer.request_decoded(ctx, request)
+        self.body = None
         self.dequeued_ns = self._now_ns()
 
     def handler_returned(self) -> None:

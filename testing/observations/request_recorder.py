@@ -1,7 +1,7 @@
 """Keeps the last answered requests of a broker, encoded, within limits of number and bytes.
 
-A `RequestObserver`. It may keep neither request nor response, which hold whole frames, so it encodes them again: that
-costs about as much as the encoding of the answer. The oldest requests are dropped when a limit is reached. Records that
+A `RequestObserver`. It may keep neither request nor response, which hold whole frames: it copies the bytes of the
+request, and encodes the response again. The oldest requests are dropped when a limit is reached. Records that
 a Fetch sends from files are read when they are few; else only their size is kept.
 """
 
@@ -82,7 +82,8 @@ class RequestRecorder:
     # RequestObserver
 
     def request_decoded(self, ctx: RequestContext, request: Request) -> None:
-        body = encode(request, ctx.header.api_version)
+        encoded = None if ctx.times is None else ctx.times.body
+        body = encode(request, ctx.header.api_version) if encoded is None else bytes(encoded)
         self._open[ctx] = _Open(
             received_ms=self._clock.time_ms(),
             body=body if len(body) <= MESSAGE_BYTES_MAX else None,

@@ -6,13 +6,16 @@ from typing import cast
 
 import pytest
 
+from odradek.broker.dispatch import LARGE_FRAME_BYTES
 from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.network.request import RequestContext, RequestTimes
 from odradek.protocol.api import ApiKey
+from odradek.protocol.codec.codec import encode
 from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.headers import RequestHeader, encode_request
 from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from odradek.timer.clock import ManualClock
 from odradek.timer.sliced_work import Steps
 from tests.support.in_process.dispatching import Broker
@@ -165,3 +168,23 @@ def test_an_observer_that_raises_is_logged_once_and_the_client_gets_its_answers(
     assert observer.calls == HEARTBEAT_SEEN * 2 * (number_of_observers - 1)
     [message] = caplog.messages
     assert message.startswith("FailingObserver failed at")
+
+
+@pytest.mark.parametrize("group_id", ["g", "x" * LARGE_FRAME_BYTES], ids=["small", "in slices"])
+def test_an_observer_may_copy_the_bytes_of_a_request_and_they_are_not_held(broker: Broker, group_id: str) -> None:
+    bodies: list[bytes | None] = []
+
+    class Copier(Observer):
+        def request_decoded(self, ctx: RequestContext, request: Request) -> None:
+            assert ctx.times is not None
+            bodies.append(None if ctx.times.body is None else bytes(ctx.times.body))
+
+    contexts: list[RequestContext] = []
+    broker.serve(ApiKey.SYNC_GROUP, lambda services, ctx, request: contexts.append(ctx))
+    broker.dispatcher.observe(Copier())
+    request = SyncGroupRequest(group_id="g", assignments=[SyncGroupRequestAssignment(assignment=group_id.encode())])
+    broker.send(encode_request(RequestHeader(ApiKey.SYNC_GROUP, 5, 5, "me"), request))
+    (ctx,) = contexts
+    assert bodies == [encode(request, 5)]
+    assert ctx.times is not None
+    assert ctx.times.body is None
