@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from odradek.broker.faults import rules
 from odradek.broker.faults.answer_bytes import AlteredAnswer, CorruptedRecords, with_wrong_crc
-from odradek.broker.faults.answer_errors import levels, merge, set_errors, set_throttle_time
+from odradek.broker.faults.answer_errors import copied, levels, merge, set_errors, set_throttle_time
 from odradek.broker.faults.faulted_request import FaultedRequest
 from odradek.broker.faults.fetch_errors import fail_fetch, partitions_of
 from odradek.broker.faults.matching import level_of
@@ -113,6 +113,7 @@ class Actions:
         keep: Keep | None,
     ) -> None:
         if response is not None:
+            response = copied(response)
             name = self._services.metadata_cache.topic_name
             set_errors(response, ctx.header.api_version, action.code, at, keep, name, action.message)
         ctx.reply(response)
@@ -159,6 +160,7 @@ class Actions:
 
     def _reply_merged(self, ctx: RequestContext, response: Response | None, failed: Response | None) -> None:
         if response is not None and failed is not None:
+            response = copied(response)
             merge(response, failed)
         if failed is None:
             ctx.close_connection(response)  # as Kafka answers an error of Produce with acks=0
@@ -176,6 +178,7 @@ class Actions:
     def _throttle(self, action: rules.Throttle, keep: Keep | None, ctx: RequestContext, request: Request) -> None:
         def deliver(response: Response | None) -> None:
             if response is not None:
+                response = copied(response)
                 set_throttle_time(response, ctx.header.api_version, action.ms)
             if action.mute:
                 mute = _Mute(ctx.connection.throttles)

@@ -8,12 +8,14 @@ else into the entries, else into the response itself.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, cast
+from typing import Final, TypeVar, cast
 
-from odradek.broker.faults.request_topics import NAMES, Keep, TopicName, index_of, topic_of
+from odradek.broker.faults.request_topics import NAMES, Keep, TopicName, copy_struct, index_of, topic_of
 from odradek.broker.faults.rules import Level
 from odradek.protocol.codec.schema import Kind, Response, Struct
 from odradek.protocol.errors import ErrorCode
+
+ResponseT = TypeVar("ResponseT", bound=Struct)
 
 _CODES: Final = ("error_code", "partition_error_code")
 
@@ -39,6 +41,18 @@ def deepest(found: frozenset[Level]) -> Level | None:
         if level in found:
             return level
     return None
+
+
+def copied(response: ResponseT) -> ResponseT:
+    """A copy down to the last struct: handlers put structs of the broker's caches into their answers."""
+    copy = copy_struct(response)
+    for field in copy.FIELDS:
+        value = getattr(copy, field.name)
+        if isinstance(value, Struct):
+            setattr(copy, field.name, copied(value))
+        elif isinstance(value, list):
+            setattr(copy, field.name, [copied(each) if isinstance(each, Struct) else each for each in value])
+    return copy
 
 
 def set_errors(

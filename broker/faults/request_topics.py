@@ -74,7 +74,7 @@ def means_all_topics(request: Struct, version: int) -> bool:
 
 def select(request: StructT, keep: Keep, topic_name: TopicName) -> tuple[StructT, int]:
     """A copy of the request with the topics and partitions that are kept, and their number. It shares the entries."""
-    copy, kept = _copy(request), 0
+    copy, kept = copy_struct(request), 0
     for field in request.FIELDS:
         if field.kind is not Kind.ARRAY or field.name in _NO_LISTS:
             continue
@@ -129,7 +129,7 @@ def _select_entries(values: list[object], keep: Keep, topic_name: TopicName) -> 
             if keep(topic or "", part if isinstance(part, int) else index_of(part))
         ]
         if parts:
-            copy = _copy(cast("Struct", value))
+            copy = copy_struct(cast("Struct", value))
             setattr(copy, name, parts)
             chosen.append(copy)
             count += len(parts)
@@ -150,7 +150,8 @@ def _has_index(element: object) -> bool:
     return any(field.name in INDEXES for field in cast("type[Struct]", element).FIELDS)
 
 
-def _copy(value: StructT) -> StructT:
+def copy_struct(value: StructT) -> StructT:
+    """A copy that shares the values of its fields."""
     copy = type(value)()
     for field in value.FIELDS:
         setattr(copy, field.name, getattr(value, field.name))

@@ -254,6 +254,22 @@ def test_stale_metadata_is_the_previous_answer_to_the_same_question(broker: Brok
     assert "new" in names
 
 
+@pytest.mark.parametrize(
+    ("name", "request_", "version"),
+    [("leader_not_available", MetadataRequest(topics=None), 9), ("throttle", build(ApiKey.API_VERSIONS), 2)],
+)
+def test_what_the_broker_has_in_its_caches_stays_as_it_is(
+    broker: Broker, name: str, request_: Request, version: int
+) -> None:
+    keys = {"ms": 1} if name == "throttle" else {}
+    with connect(broker) as client:
+        before = client.call(request_, version)
+        with broker.faults.add(name, **keys) as fault:
+            assert client.call(request_, version) != before
+        fault.assert_called(times=1)
+        assert client.call(request_, version) == before
+
+
 def test_a_throttled_connection_is_muted_for_the_time(broker: Broker) -> None:
     with broker.faults.throttle("150ms", api="Metadata", times=1), connect(broker) as client:
         started = time.monotonic()

@@ -1,0 +1,220 @@
+"""Each fault as four clients see it, and the same again from the record of what happened.
+
+A row says what a client does with one fault: its answer, the records in the log afterwards, and how many of its
+requests the fault changed. All clients have short time-outs and no idempotence, so that the row shows the fault alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pytest
+
+from odradek.protocol.api import ApiKey
+from odradek.testing import Broker
+from tests.support.loads.faulted_clients import CLIENT_ID, Aiokafka, FaultedClient, Java, KafkaPython, Librdkafka
+from tests.support.wire.raw_client import RawClient
+from tests.support.wire.requests import batch, build
+
+TOPIC = "t"
+NAMES = ("librdkafka", "aiokafka", "kafka-python", "java")
+Keys = dict[str, object]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """What one client did."""
+
+    answer: str
+    records: int
+    changed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    work: str
+    fault: str
+    keys: Keys
+    seen: tuple[Seen, ...]
+    """By client, in the order of `NAMES`."""
+    at_least_s: float = 0
+
+    @property
+    def name(self) -> str:
+        return f"{self.work}-{self.fault}"
+
+
+def same(answer: str, records: int, changed: int = 1) -> tuple[Seen, ...]:
+    return tuple(Seen(answer=answer, records=records, changed=changed) for _ in NAMES)
+
+
+def each(*answers: str, records: int, changed: int = 1) -> tuple[Seen, ...]:
+    return tuple(Seen(answer=answer, records=records, changed=changed) for answer in answers)
+
+
+PRODUCE, FETCH, COMMIT, END = (
+    {"api": "Produce", "times": 1},
+    {"api": "Fetch", "times": 1},
+    {"api": "OffsetCommit", "times": 1},
+    {"api": "EndTxn", "times": 1},
+)
+
+ROWS = [
+    Row(work="produce", fault="not_leader", keys={"api": "Produce", "times": 2}, seen=same("offset 0", 1, changed=2)),
+    Row(work="produce", fault="leader_not_available", keys={"times": 1}, seen=same("offset 0", 1)),
+    Row(work="produce", fault="isr_shrunk", keys=PRODUCE, seen=same("offset 0", 1)),
+    Row(
+        work="produce",
+        fault="not_authorized",
+        keys=PRODUCE,
+        seen=each(
+            "TOPIC_AUTHORIZATION_FAILED",
+            "TopicAuthorizationFailedError",
+            "TopicAuthorizationFailedError",
+            "TopicAuthorizationException",
+            records=0,
+        ),
+    ),
+    # The request took effect and its client does not know: each retry is a duplicate.
+    Row(work="produce", fault="isr_shrunk_after_append", keys=PRODUCE, seen=same("offset 1", 2)),
+    Row(work="produce", fault="drop_after_apply", keys=PRODUCE, seen=same("offset 1", 2)),
+    Row(work="produce", fault="half_frame", keys=PRODUCE, seen=same("offset 1", 2)),
+    Row(work="produce", fault="duplicate", keys=PRODUCE, seen=same("offset 1", 2)),
+    Row(work="produce", fault="drop", keys=PRODUCE, seen=same("offset 0", 1)),
+    Row(work="produce", fault="reset", keys=PRODUCE, seen=same("offset 0", 1)),
+    Row(
+        work="produce",
+        fault="black_hole",
+        keys=PRODUCE,
+        at_least_s=0.9,  # the time-out of a request; aiokafka has none for the delivery beside it
+        seen=(
+            Seen(answer="offset 0", records=1, changed=1),
+            Seen(answer="RequestTimedOutError", records=0, changed=1),
+            Seen(answer="offset 0", records=1, changed=1),
+            Seen(answer="offset 0", records=1, changed=1),
+        ),
+    ),
+    Row(work="produce", fault="delay", keys=PRODUCE | {"ms": 300}, at_least_s=0.3, seen=same("offset 0", 1)),
+    Row(work="produce", fault="throttle", keys=PRODUCE | {"ms": 100}, seen=same("offset 0", 1)),
+    Row(
+        work="produce",
+        fault="slow_bytes",
+        keys=PRODUCE | {"bytes_per_second": 200},
+        at_least_s=0.2,
+        seen=same("offset 0", 1),
+    ),
+    Row(work="fetch", fault="not_leader", keys={"api": "Fetch", "times": 2}, seen=same("value value", 1, changed=2)),
+    Row(work="fetch", fault="offset_out_of_range", keys=FETCH, seen=same("value value", 1)),
+    Row(work="fetch", fault="drop", keys=FETCH, seen=same("value value", 1)),
+    Row(
+        work="fetch",
+        fault="half_answer",
+        keys=FETCH,
+        seen=each("value value", "value value", "value value", "IllegalArgumentException", records=1),
+    ),
+    Row(
+        work="fetch",
+        fault="corrupt_crc",
+        keys=FETCH,
+        seen=each("_BAD_MSG", "CorruptRecordException", "CorruptRecordError", "KafkaException", records=1),
+    ),
+    Row(work="commit", fault="coordinator_loading", keys=COMMIT, seen=same("committed", 1)),
+    Row(work="commit", fault="coordinator_moved", keys=COMMIT, seen=same("committed", 1)),
+    Row(
+        work="commit",
+        fault="rebalance",
+        keys=COMMIT,
+        seen=each(
+            "REBALANCE_IN_PROGRESS",
+            "CommitFailedError",
+            "CommitFailedError",
+            "RebalanceInProgressException",
+            records=1,
+        ),
+    ),
+    Row(
+        work="commit",
+        fault="member_kicked",
+        keys=COMMIT,
+        seen=each("UNKNOWN_MEMBER_ID", "CommitFailedError", "CommitFailedError", "CommitFailedException", records=1),
+    ),
+    Row(
+        work="transact",
+        fault="producer_fenced",
+        keys=END,
+        seen=each("_FENCED", "KafkaError", "ProducerFencedError", "ProducerFencedException", records=1),
+    ),
+    # aiokafka commits the transaction although its only record was refused.
+    Row(
+        work="transact",
+        fault="invalid_producer_epoch",
+        keys=PRODUCE,
+        seen=each("_FENCED", "committed", "ProducerFencedError", "InvalidProducerEpochException", records=0),
+    ),
+    Row(work="transact", fault="coordinator_moved", keys=END, seen=same("committed", 1)),
+]
+
+Outcome = tuple[Seen, float, list[tuple[str, str, int, str]]]
+"""What a client did, how long that took, and the requests that were changed."""
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> Iterator[dict[tuple[str, str], tuple[Outcome, Outcome]]]:
+    """By row and client: with the fault, and from the record. The clients run at the same time."""
+    java = Java()
+    clients = dict(zip(NAMES, (Librdkafka(), Aiokafka(), KafkaPython(), java), strict=True))
+    found: dict[tuple[str, str], tuple[Outcome, Outcome]] = {}
+    with ThreadPoolExecutor(len(clients)) as pool:
+        for name, results in [(name, pool.submit(run_all, client)) for name, client in clients.items()]:
+            found |= {(row, name): outcome for row, outcome in results.result().items()}
+    yield found
+    java.close()
+
+
+def run_all(client: FaultedClient) -> dict[str, tuple[Outcome, Outcome]]:
+    found = {}
+    settings = {"offsets.topic.num.partitions": 1, "transaction.state.log.num.partitions": 1}
+    with Broker(settings) as broker:
+        for row in ROWS:
+            first = run(
+                broker, client, row, lambda row=row: broker.faults.add(row.fault, client_id=CLIENT_ID, **row.keys)
+            )
+            record = broker.faults.record()
+            again = run(broker, client, row, lambda record=record: broker.faults.replay(record))
+            broker.faults.assert_replayed()
+            found[row.name] = first, again
+    return found
+
+
+def run(broker: Broker, client: FaultedClient, row: Row, begin: Callable[[], object]) -> Outcome:
+    broker.reset()
+    prepare(broker, with_record=row.work in ("fetch", "commit"))
+    begin()
+    started = time.monotonic()
+    answer = client.run(row.work, broker.bootstrap_servers, TOPIC)
+    took_s = time.monotonic() - started
+    record = broker.faults.record()
+    records = len(broker.topic(TOPIC).records())
+    return Seen(answer=answer, records=records, changed=len(record.events)), took_s, record.sequence()
+
+
+def prepare(broker: Broker, *, with_record: bool) -> None:
+    host, _, port = broker.bootstrap_servers.rpartition(":")
+    with RawClient(host, int(port), "preparing") as client:
+        topics = [{"name": TOPIC, "num_partitions": 1, "replication_factor": 1}]
+        client.call(build(ApiKey.CREATE_TOPICS, topics=topics, timeout_ms=10_000), 5)
+        if with_record:
+            data = [{"name": TOPIC, "partition_data": [{"index": 0, "records": batch(b"value")}]}]
+            client.call(build(ApiKey.PRODUCE, acks=1, timeout_ms=5_000, topic_data=data), 9)
+
+
+@pytest.mark.parametrize("client", NAMES)
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_what_a_client_does(row: Row, client: str, outcomes: dict[tuple[str, str], tuple[Outcome, Outcome]]) -> None:
+    (seen, took_s, sequence), (again, _, sequence_again) = outcomes[row.name, client]
+    assert seen == row.seen[NAMES.index(client)]
+    assert took_s >= row.at_least_s
+    assert (again, sequence_again) == (seen, sequence)
