@@ -56,6 +56,23 @@ class ReplicaMoves:
             on_moved=complete_delayed,
         )
 
+    def prepare(self, topic_partition: TopicPartition, path: str, done: Callable[[], None]) -> None:
+        """Make the files of the future log that `alter` will create, without waiting for the disk; then call `done`."""
+        hosted = self._partitions.hosted(topic_partition)
+        try:
+            self._check_target(topic_partition, path)
+        except KafkaError:
+            hosted = None
+        if hosted is None or hosted.log is None or hosted.log.log_dir.path == path:
+            done()
+            return
+        self._log_manager.maybe_update_preferred_dir(topic_partition, path)
+        self._log_manager.prepare_log(topic_partition, done, is_future=True)
+
+    def discard_prepared(self, topic_partition: TopicPartition, done: Callable[[], None]) -> None:
+        """Remove what `prepare` has made and `alter` did not need; then call `done`."""
+        self._log_manager.discard_prepared_logs([topic_partition], done, is_future=True)
+
     def alter(self, topic_partition: TopicPartition, path: str) -> ErrorCode:
         """Begin to move the replica to the log directory `path` (absolute); NONE also when it is there already."""
         try:
@@ -67,11 +84,14 @@ class ReplicaMoves:
             return ErrorCode.REPLICA_NOT_AVAILABLE if is_elsewhere else error.code
         return ErrorCode.NONE
 
-    def _alter(self, topic_partition: TopicPartition, path: str) -> None:
+    def _check_target(self, topic_partition: TopicPartition, path: str) -> None:
         if len(log_files.future_dir_name(topic_partition, "0" * 32)) > log_files.NAME_MAX:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic name is too long.")
         if not self._log_manager.is_log_dir_online(path):
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Log directory {path} is offline")
+
+    def _alter(self, topic_partition: TopicPartition, path: str) -> None:
+        self._check_target(topic_partition, path)
         if self._partitions.is_offline(topic_partition):
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Partition {topic_partition} is offline")
         hosted = self._partitions.hosted(topic_partition)

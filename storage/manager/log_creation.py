@@ -53,7 +53,9 @@ class LogCreation:
         self.placement = LogPlacement(log_dirs)
         self.preparations = LogPreparations(environment)
 
-    def prepare(self, topic_partition: TopicPartition, done: Callable[[], None], *, is_new: bool) -> None:
+    def prepare(
+        self, topic_partition: TopicPartition, done: Callable[[], None], *, is_new: bool, is_future: bool
+    ) -> None:
         """See `LogManager.prepare_log`."""
         try:
             self._require_no_offline_dir(topic_partition, is_new=is_new)
@@ -61,11 +63,11 @@ class LogCreation:
         except KafkaError:
             done()
             return
-        path = log_dir.file(log_files.log_dir_name(topic_partition))
+        path = log_dir.file(self._name(topic_partition, is_future=is_future))
         config = self._configs.of(topic_partition.topic)
 
         def free() -> None:
-            self.preparations.prepare(topic_partition, path, log_dir, config, done)
+            self.preparations.prepare((topic_partition, is_future), path, log_dir, config, done)
 
         self._deletions.when_free(path, free)
 
@@ -74,15 +76,12 @@ class LogCreation:
     ) -> UnifiedLog:
         """See `LogManager.get_or_create_log`."""
         self._require_no_offline_dir(topic_partition, is_new=is_new)
-        prepared = None if is_future else self._take_prepared(topic_partition)
+        prepared = self._take_prepared(topic_partition, is_future=is_future)
         if prepared is not None:
             path, log_dir, created_fd, is_there = prepared.path, prepared.log_dir, prepared.fd, False
         else:
             log_dir, created_fd = self.placement.dir_for(topic_partition, self._used_dirs()), None
-            name = log_files.log_dir_name(topic_partition)
-            if is_future:
-                name = log_files.future_dir_name(topic_partition, self._environment.new_uuid_hex())
-            path = log_dir.file(name)
+            path = log_dir.file(self._name(topic_partition, is_future=is_future))
             self._deletions.free(path)
             is_there = os.path.exists(path)
         config = self._configs.of(topic_partition.topic)
@@ -104,8 +103,13 @@ class LogCreation:
                 f"Can not create log for {topic_partition} because log directories {offline} are offline",
             )
 
-    def _take_prepared(self, topic_partition: TopicPartition) -> PreparedLog | None:
-        prepared = self.preparations.take(topic_partition)
+    def _name(self, topic_partition: TopicPartition, *, is_future: bool) -> str:
+        if is_future:
+            return log_files.future_dir_name(topic_partition, self._environment.new_uuid_hex())
+        return log_files.log_dir_name(topic_partition)
+
+    def _take_prepared(self, topic_partition: TopicPartition, *, is_future: bool) -> PreparedLog | None:
+        prepared = self.preparations.take((topic_partition, is_future))
         if prepared is None or self.placement.allows(topic_partition, prepared.log_dir):
             return prepared
         self.preparations.remove([prepared])

@@ -237,19 +237,28 @@ class LogManager:
                 return
         self._creation.placement.prefer(topic_partition, path)
 
-    def prepare_log(self, topic_partition: TopicPartition, done: Callable[[], None], *, is_new: bool) -> None:
+    def prepare_log(
+        self,
+        topic_partition: TopicPartition,
+        done: Callable[[], None],
+        *,
+        is_new: bool = False,
+        is_future: bool = False,
+    ) -> None:
         """Make the files of the log that `get_or_create_log` will create, in the I/O pool; then call `done`.
 
         Does nothing for a log that exists or cannot be created.
         """
-        if topic_partition in self._logs:
+        if self.get_log(topic_partition, is_future=is_future) is not None:
             done()
         else:
-            self._creation.prepare(topic_partition, done, is_new=is_new)
+            self._creation.prepare(topic_partition, done, is_new=is_new, is_future=is_future)
 
-    def discard_prepared_logs(self, topic_partitions: Iterable[TopicPartition], done: Callable[[], None]) -> None:
+    def discard_prepared_logs(
+        self, topic_partitions: Iterable[TopicPartition], done: Callable[[], None], *, is_future: bool = False
+    ) -> None:
         """Remove the files of those logs that were prepared and not created; then call `done`."""
-        self._creation.preparations.discard(topic_partitions, done)
+        self._creation.preparations.discard(((each, is_future) for each in topic_partitions), done)
 
     def get_or_create_log(
         self,

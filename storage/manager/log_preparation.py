@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from odradek.storage.segment.new_segment_files import create_segment_files
 
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from odradek.storage.disk.environment import Environment
     from odradek.storage.disk.file_system import FileSystem
     from odradek.storage.disk.log_dir import LogDir
+
+
+LogKey: TypeAlias = "tuple[TopicPartition, bool]"
+"""A partition, and whether its future log is meant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,45 +46,43 @@ class LogPreparations:
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
-        self._prepared: dict[TopicPartition, PreparedLog] = {}
-        self._under_way: dict[TopicPartition, LogDir] = {}
+        self._prepared: dict[LogKey, PreparedLog] = {}
+        self._under_way: dict[LogKey, LogDir] = {}
 
     @property
     def log_dirs(self) -> Collection[LogDir]:
         """The log directory of each log that is prepared or being prepared."""
         return [*(prepared.log_dir for prepared in self._prepared.values()), *self._under_way.values()]
 
-    def prepare(
-        self, topic_partition: TopicPartition, path: str, log_dir: LogDir, config: LogConfig, done: Callable[[], None]
-    ) -> None:
+    def prepare(self, key: LogKey, path: str, log_dir: LogDir, config: LogConfig, done: Callable[[], None]) -> None:
         """Make the files of a log at `path`; `done` is called when they are there, or cannot be made. It is called at
         once for a log that is being prepared: a request may name a partition twice.
         """
-        if topic_partition in self._prepared or topic_partition in self._under_way:
+        if key in self._prepared or key in self._under_way:
             done()
             return
         fs = self._environment.fs
-        self._under_way[topic_partition] = log_dir
+        self._under_way[key] = log_dir
 
         def made(result: int | OSError | None) -> None:
-            del self._under_way[topic_partition]
+            del self._under_way[key]
             if isinstance(result, int):
-                self._prepared[topic_partition] = PreparedLog(path, log_dir, result)
+                self._prepared[key] = PreparedLog(path, log_dir, result)
             done()
 
         self._environment.io_pool.submit(lambda: _make(path, config, fs), made)
 
-    def take(self, topic_partition: TopicPartition) -> PreparedLog | None:
+    def take(self, key: LogKey) -> PreparedLog | None:
         """The prepared log, which the caller owns now; None if there is none or its log directory is offline."""
-        prepared = self._prepared.pop(topic_partition, None)
+        prepared = self._prepared.pop(key, None)
         if prepared is None or prepared.log_dir.is_online:
             return prepared
         os.close(prepared.fd)
         return None
 
-    def discard(self, topic_partitions: Iterable[TopicPartition], done: Callable[[], None]) -> None:
+    def discard(self, keys: Iterable[LogKey], done: Callable[[], None]) -> None:
         """Remove the files of prepared logs that were not taken over; `done` is called when they are removed."""
-        unused = [prepared for each in topic_partitions if (prepared := self.take(each)) is not None]
+        unused = [prepared for each in keys if (prepared := self.take(each)) is not None]
         if unused:
             self.remove(unused, done)
         else:
@@ -108,8 +110,8 @@ class LogPreparations:
 
     def close(self) -> None:
         """Remove all files that were not taken over. Waits for the disk."""
-        for topic_partition in list(self._prepared):
-            prepared = self.take(topic_partition)
+        for key in list(self._prepared):
+            prepared = self.take(key)
             if prepared is not None:
                 os.close(prepared.fd)
                 self._environment.fs.remove_tree(prepared.path)

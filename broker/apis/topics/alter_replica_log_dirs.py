@@ -8,6 +8,7 @@ Kafka: KafkaApis.handleAlterReplicaLogDirsRequest.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.authorization import require
@@ -20,6 +21,7 @@ from odradek.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirTopicResult,
 )
 from odradek.protocol.topic_partition import TopicPartition
+from odradek.timer.sliced_work import Wait
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -38,10 +40,12 @@ def handle(broker: Services, ctx: RequestContext, request: AlterReplicaLogDirsRe
         paths[topic_partition] = path
         yield None
     topics: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
+    moves = broker.replica_manager.moves
     for topic_partition, path in paths.items():
-        error = broker.replica_manager.moves.alter(topic_partition, path)
+        yield Wait(partial(moves.prepare, topic_partition, path))
+        error = moves.alter(topic_partition, path)
         topics.setdefault(topic_partition.topic, []).append(_result(topic_partition, error))
-        yield None
+        yield Wait(partial(moves.discard_prepared, topic_partition))
     ctx.reply(_response(topics))
 
 

@@ -165,6 +165,41 @@ def test_a_new_log_goes_to_another_directory_when_the_first_one_fails(slow: Slow
     assert log.log_dir.path == str(slow.paths[1])
 
 
+def test_a_move_to_another_directory_begins_without_the_loop_waiting(slow: SlowDisk) -> None:
+    slow.broker.call(leader_and_isr(OLD), 7)
+    log = slow.broker.services.log_manager.get_log(TopicPartition("x", 0))
+    assert log is not None
+    (other,) = {str(path) for path in slow.paths} - {log.log_dir.path}
+    slow.disk.close()
+    dirs = [{"path": other, "topics": [{"name": "x", "partitions": [0]}]}]
+    waiting = slow.broker.send(build(ApiKey.ALTER_REPLICA_LOG_DIRS, dirs=dirs), 2)
+    slow.wait_for("make x-0.")
+    slow.goes_on()
+    slow.finish(waiting)
+    slow.goes_on()
+    [topic] = waiting.answer.results  # type: ignore[union-attr]
+    assert topic.partitions[0].error_code == 0
+    assert [entry.name.partition(".")[0] for entry in os.scandir(other) if entry.is_dir()] == ["x-0"]
+
+
+def test_a_move_of_a_partition_that_is_deleted_meanwhile_leaves_nothing(slow: SlowDisk) -> None:
+    slow.broker.call(leader_and_isr(OLD), 7)
+    log = slow.broker.services.log_manager.get_log(TopicPartition("x", 0))
+    assert log is not None
+    (other,) = {str(path) for path in slow.paths} - {log.log_dir.path}
+    slow.disk.close()
+    dirs = [{"path": other, "topics": [{"name": "x", "partitions": [0]}]}]
+    moving = slow.broker.send(build(ApiKey.ALTER_REPLICA_LOG_DIRS, dirs=dirs), 2)
+    slow.wait_for("make x-0.")
+    stopped = slow.broker.send(stop_replica(OLD), 4)
+    slow.goes_on()
+    slow.finish(stopped)
+    slow.finish(moving)
+    [topic] = moving.answer.results  # type: ignore[union-attr]
+    assert topic.partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert slow.broker.settle(lambda: slow.names() == ["delete"])
+
+
 def test_a_deletion_that_fails_is_reported(slow: SlowDisk) -> None:
     slow.broker.call(leader_and_isr(OLD), 7)
     slow.disk.close()
