@@ -146,7 +146,10 @@ class DynamicBrokerConfig:
         """
         if entity_name not in (DEFAULT_ENTITY, str(self._config.broker_id)):
             return set()
-        configs = await self.from_persistent(stored, per_broker=entity_name != DEFAULT_ENTITY)
+        per_broker = entity_name != DEFAULT_ENTITY
+        configs = await self.from_persistent(stored, per_broker=per_broker)
+        if configs == (self._config.dynamic_values if per_broker else self._config.dynamic_defaults):
+            return set()
         changed = self.apply(entity_name, configs, controller)
         stores = self._stores()
         if stores is not None and any(is_store(name) for name in changed):

@@ -14,6 +14,7 @@ import math
 import re
 from dataclasses import dataclass
 from enum import Enum, IntEnum
+from functools import cache
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 if TYPE_CHECKING:
@@ -274,7 +275,16 @@ class ConfigKey:
     def default_value(self) -> ConfigValue:
         if isinstance(self.default, NoDefault):
             raise ConfigError(f'Missing required configuration "{self.name}" which has no default value.')
-        return None if self.default is None else parse_type(self.name, self.default, self.type)
+        if self.default is None:
+            return None
+        value = _parsed_default(self.name, self.default, self.type)
+        return list(value) if isinstance(value, list) else value
+
+
+@cache
+def _parsed_default(name: str, text: str, config_type: ConfigType) -> ConfigValue:
+    """Parsed once: a start needs each default several times."""
+    return parse_type(name, text, config_type)
 
 
 class ConfigDef:

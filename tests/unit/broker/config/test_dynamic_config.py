@@ -205,3 +205,16 @@ def test_passwords_are_of_one_broker(broker: Broker) -> None:
     with pytest.raises(ConfigError, match="Password encoder secret not configured"):
         asyncio.run(broker.dynamic.to_persistent({"listener.name.x.ssl.key.password": "x"}, per_broker=True))
     assert asyncio.run(broker.dynamic.to_persistent({"log.roll.ms": "1"}, per_broker=False)) == {"log.roll.ms": "1"}
+
+
+def test_configs_that_are_applied_already_are_not_resolved_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = Broker()
+    broker.apply("<default>", log_cleaner_threads="2")
+
+    def resolve(*arguments: object, **configs: object) -> None:
+        raise AssertionError("all keys are parsed again")
+
+    monkeypatch.setattr(broker.config, "with_dynamic", resolve)
+    broker.apply("<default>", log_cleaner_threads="2")
+    with pytest.raises(AssertionError, match="parsed again"):
+        broker.apply("<default>", log_cleaner_threads="1")

@@ -187,3 +187,11 @@ def test_of_classes_there_is_the_default_alone() -> None:
     assert row.parse("a.B") == "a.B"
     with pytest.raises(ConfigError, match=r"Class a.C could not be found."):
         row.parse("a.C")
+
+
+def test_a_default_that_is_a_list_is_the_callers_own() -> None:
+    key = ConfigKey("names", ConfigType.LIST, "a,b", Importance.LOW, "")
+    first = key.default_value()
+    assert isinstance(first, list)
+    first.append("c")
+    assert key.default_value() == ["a", "b"]
