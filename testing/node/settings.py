@@ -26,7 +26,7 @@ def broker_settings(config: Mapping[str, SettingValue] | None, keywords: Mapping
 
     Raises: TypeError for a value that is no text, number, truth value or list of texts.
     """
-    given = {**(config or {}), **{name.replace("_", "."): value for name, value in keywords.items()}}
+    given = {**(config or {}), **{_key(name): value for name, value in keywords.items()}}
     given = {_SHORT_NAMES.get(name, name): value for name, value in given.items()}
     settings = dict(TEST_DEFAULTS)
     if "zookeeper.connect" in given:
@@ -37,6 +37,10 @@ def broker_settings(config: Mapping[str, SettingValue] | None, keywords: Mapping
         else:
             settings[name] = _text(name, value)
     return settings
+
+
+def _key(keyword: str) -> str:
+    return "odradek.as.version" if keyword == "as_version" else keyword.replace("_", ".")
 
 
 def _text(name: str, value: object) -> str:

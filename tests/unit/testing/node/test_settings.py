@@ -10,6 +10,10 @@ def test_keywords_are_keys_with_underscores_and_come_before_the_mapping() -> Non
     assert settings == {**TEST_DEFAULTS, "log.retention.ms": "2", "auto.create.topics.enable": "false"}
 
 
+def test_the_release_whose_apis_are_served_has_a_short_name() -> None:
+    assert broker_settings({}, {"as_version": "2.8"})["odradek.as.version"] == "2.8"
+
+
 def test_lists_are_joined_and_none_takes_a_default_of_the_kit_away() -> None:
     settings = broker_settings({"super.users": ["User:a", "User:b"], "offsets.topic.num.partitions": None}, {})
     assert settings["super.users"] == "User:a,User:b"
