@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from odradek.broker.apis import HANDLERS, version_gates
 from odradek.broker.error_responses import error_response
-from odradek.broker.metadata.first_metadata import ANSWERED_FROM_THE_CACHE
+from odradek.broker.metadata.first_metadata import ANSWERED_FROM_THE_CACHE, ASKS_FOR_BROKERS
 from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.network.loop_time import TimedCoroutine, timed_steps
 from odradek.broker.network.request import COUNTED_BY_REQUEST, RequestContext, RequestTimes
@@ -209,7 +209,9 @@ class Dispatcher:
     def _begin(self, route: Route, ctx: RequestContext, request: Request) -> None:
         """Handle the request, or hold it until the first metadata has arrived."""
         if self._first_metadata.is_awaited and ctx.header.api_key in ANSWERED_FROM_THE_CACHE:
-            self._first_metadata.hold(partial(self._handle, route, ctx, request))
+            go_on = partial(self._handle, route, ctx, request)
+            close = partial(ctx.connection.close, "the controller has not sent the brokers of the cluster yet")
+            self._first_metadata.hold(go_on, close if ctx.header.api_key in ASKS_FOR_BROKERS else go_on)
         else:
             self._handle(route, ctx, request)
 

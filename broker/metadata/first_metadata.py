@@ -3,8 +3,10 @@
 After a start the metadata cache has no broker, no controller and no topic. A client with an answer from it takes the
 cluster for empty: librdkafka's admin client waits for a controller until its request times out, a producer forgets its
 topic, and an existing topic is created again. So requests that only clients send, and that are answered from the cache,
-are held for at most `FIRST_METADATA_WAIT_MS`. Requests that brokers send are never held: the controller waits for their
-answers before it sends the metadata.
+are held for at most `FIRST_METADATA_WAIT_MS`. If no broker is known even then, the connection of a client that asks
+for brokers is closed: the client connects and asks again. After an answer without brokers, librdkafka's admin client
+would not ask again. Requests that brokers send are never held: the controller waits for their answers before it sends
+the metadata.
 
 Which UpdateMetadata ends the wait:
 
@@ -15,7 +17,8 @@ Which UpdateMetadata ends the wait:
 If the first one names no partition although there were topics, the wait ends at the latest `FIRST_METADATA_WAIT_MS`
 after it: the topics may have been deleted meanwhile. On one node the controller is always a new one.
 
-Apache Kafka has no such wait. Its clients can get the same wrong answers; its slower start makes that less likely.
+Apache Kafka has no such wait, and does not close connections. Its clients can get the same wrong answers; its slower
+start makes that less likely.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
     from odradek.timer.task import TimerTask
 
 FIRST_METADATA_WAIT_MS: Final = 5_000
-"""After this time a request is answered from the cache as it is."""
+"""After this time a request is answered from the cache as it is, or its connection is closed."""
 
 ANSWERED_FROM_THE_CACHE: Final = frozenset(
     {
@@ -52,17 +55,22 @@ ANSWERED_FROM_THE_CACHE: Final = frozenset(
 gets an error for an unknown partition from them sends Metadata next, which is held."""
 
 
+ASKS_FOR_BROKERS: Final = frozenset({ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER})
+"""Requests whose answer without any broker misleads a client."""
+
+
 class FirstMetadata:
     """The held requests. `is_awaited` is False after the metadata has arrived. `has_topics`: there were topics at the
     start.
     """
 
-    __slots__ = ("_call_soon", "_end_of_wait", "_has_topics", "_timer", "_waiting", "is_awaited")
+    __slots__ = ("_call_soon", "_end_of_wait", "_has_brokers", "_has_topics", "_timer", "_waiting", "is_awaited")
 
     def __init__(
         self, timer: SystemTimer, call_soon: Callable[[Callable[[], None]], object], *, has_topics: bool
     ) -> None:
         self.is_awaited = True
+        self._has_brokers = False
         self._has_topics = has_topics
         self._end_of_wait: TimerTask | None = None
         """Set after an UpdateMetadata without partitions when more is expected."""
@@ -71,12 +79,17 @@ class FirstMetadata:
         self._waiting: dict[Callable[[], None], TimerTask] = {}
         """The function that continues each request, with its time-out; the oldest first."""
 
-    def hold(self, go_on: Callable[[], None]) -> None:
-        """Call `go_on` when the metadata has arrived, or after the time-out."""
+    def hold(self, go_on: Callable[[], None], without_brokers: Callable[[], None]) -> None:
+        """Call `go_on` when the metadata has arrived, or after the time-out; if no broker is known then,
+        `without_brokers`.
+        """
 
         def expire() -> None:
             del self._waiting[go_on]
-            go_on()
+            if self._has_brokers:
+                go_on()
+            else:
+                without_brokers()
 
         self._waiting[go_on] = self._timer.schedule(FIRST_METADATA_WAIT_MS, expire)
 
@@ -84,6 +97,7 @@ class FirstMetadata:
         """An UpdateMetadata has been applied."""
         if not self.is_awaited:
             return
+        self._has_brokers = True
         if names_partitions or not self._has_topics:
             self._end()
         elif self._end_of_wait is None:

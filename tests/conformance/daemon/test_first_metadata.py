@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
 from kazoo.client import KazooClient
 
 from odradek.broker.metadata.first_metadata import FIRST_METADATA_WAIT_MS
@@ -16,10 +17,11 @@ from odradek.protocol.errors import ErrorCode
 from tests.support.broker import FAST_SETTINGS
 from tests.support.processes.apache import ZooKeeper
 from tests.support.processes.odradek_process import OdradekBroker
-from tests.support.wire.raw_client import RawClient
+from tests.support.wire.raw_client import ConnectionClosedError, RawClient
 from tests.support.wire.requests import build
 
 NOBODY = 99
+TIMEOUT_S = 30
 METADATA = build(ApiKey.METADATA, topics=None)
 CLUSTER = build(ApiKey.DESCRIBE_CLUSTER)
 COORDINATOR = build(ApiKey.FIND_COORDINATOR, key_type=0, coordinator_keys=["g"])
@@ -87,6 +89,18 @@ def test_a_stop_waits_for_nobody_who_waits(member: OdradekBroker) -> None:
         started = time.monotonic()
         member.stop()
         assert time.monotonic() - started < FIRST_METADATA_WAIT_MS / 1000
+
+
+def test_an_admin_client_creates_a_topic_though_the_controller_comes_late(
+    member: OdradekBroker, absent_controller: KazooClient
+) -> None:
+    """After an answer without brokers librdkafka would not ask again, and the request would time out."""
+    admin = AdminClient({"bootstrap.servers": member.bootstrap})
+    created = admin.create_topics([NewTopic("late", 1, 1)], request_timeout=TIMEOUT_S)["late"]
+    with RawClient(member.host, member.port) as client, pytest.raises(ConnectionClosedError):
+        client.call(METADATA, 9)
+    absent_controller.stop()
+    created.result(TIMEOUT_S)
 
 
 TOPICS = [f"topic-{number}" for number in range(200)]

@@ -36,7 +36,8 @@ class Broker:
         owner = FakeOwner()
         self.timer = SystemTimer(owner.clock)
         self.slices = SlicedWork(self.timer, owner.clock, in_turns=True)
-        self.first_metadata = FirstMetadata(SystemTimer(owner.clock), owner.call_soon, has_topics=False)
+        self.first_metadata_timer = SystemTimer(owner.clock)
+        self.first_metadata = FirstMetadata(self.first_metadata_timer, owner.call_soon, has_topics=False)
         self.first_metadata.is_awaited = False
         self.dispatcher = Dispatcher(
             SimpleNamespace(config=config, clock=owner.clock),  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from odradek.broker.dispatch import LARGE_FRAME_BYTES
-from odradek.broker.metadata.first_metadata import ANSWERED_FROM_THE_CACHE
+from odradek.broker.metadata.first_metadata import ANSWERED_FROM_THE_CACHE, FIRST_METADATA_WAIT_MS
 from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.network.request import RequestContext
 from odradek.controller.tree.metadata_tree import SessionExpired
@@ -24,6 +24,7 @@ from odradek.protocol.messages.describe_groups import (
     DescribeGroupsResponse,
 )
 from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
+from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.protocol.messages.produce import ProduceRequest
@@ -72,6 +73,21 @@ def test_requests_answered_from_the_cache_wait_for_the_first_metadata_and_others
     assert not broker.link.wire.data
     broker.first_metadata.arrived(names_partitions=True)
     assert broker.answer(ApiKey.METADATA, 9) == MetadataResponse(cluster_id="told")
+
+
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_a_client_that_asks_for_brokers_is_closed_if_none_becomes_known(broker: Broker, is_closed: bool) -> None:
+    """librdkafka does not ask again after an answer without brokers."""
+    broker.first_metadata.is_awaited = True
+    request = MetadataRequest() if is_closed else FindCoordinatorRequest()
+    served = ApiKey(request.API_KEY)
+    broker.serve(ApiKey.METADATA, lambda services, ctx, request: ctx.reply(MetadataResponse()))
+    broker.serve(ApiKey.FIND_COORDINATOR, lambda services, ctx, request: ctx.reply(FindCoordinatorResponse()))
+    broker.send(encode_request(RequestHeader(served, 0, 5, "me"), request))
+    broker.owner.clock.advance(FIRST_METADATA_WAIT_MS)
+    broker.first_metadata_timer.advance()
+    assert broker.link.transport.is_aborted == is_closed
+    assert bool(broker.link.wire.data) != is_closed
 
 
 def test_nothing_that_brokers_ask_of_each_other_waits_for_the_first_metadata() -> None:

@@ -107,6 +107,28 @@ async def test_a_silent_client_holds_no_other_client_up(monkeypatch: pytest.Monk
 
 
 @async_test
+async def test_one_more_handshake_than_the_limit_ends_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tls_handshakes, "HANDSHAKES_MAX", 3)
+    server = Handshakes(monkeypatch)
+    await server.start()
+    silent = await server.knock(20)
+    clients = [await server.knock(number) for number in range(21, 26)]
+    for number, client in enumerate(clients, start=1):
+        await server.speak(client)
+        await server.network.turn()
+        assert server.begun[-1] == client
+        assert [each.is_closed for each in clients[:number]] == [True] * (number - 3) + [False] * min(3, number)
+    assert server.closed == {CloseReason.HANDSHAKE_FAILED: 2}
+    assert not silent.is_closed, "it costs a socket only"
+    server.finish.set_result(None)
+    await server.network.turn()
+    more = [await server.knock(number) for number in range(30, 33)]
+    await server.speak(*more)
+    await server.network.turn()
+    assert server.closed == {CloseReason.HANDSHAKE_FAILED: 2}, "those that are over do not count"
+
+
+@async_test
 async def test_a_handshake_has_a_time_limit(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     server = Handshakes(monkeypatch)
     await server.start()
