@@ -116,7 +116,10 @@ def _apache_tests() -> Iterator[str]:
     for each in listing.classes.values():
         tests[each.suite] += each.tests
     yield "## Apache Kafka's own integration tests\n"
-    yield "They run unmodified, with Odradek in place of the broker (`make apache-tests`), and use the Java clients.\n"
+    yield "They run unmodified, with Odradek in place of the broker (`make apache-tests`), and use the Java clients."
+    yield "What only a JVM reads is translated: login files become `sasl.jaas.config`, key stores are made as PKCS12"
+    yield "with certificates signed with SHA-256, and classes that the tests give to their broker have equal ones in"
+    yield "Python.\n"
     yield "| suite | test classes that run | tests |"
     yield "| --- | --- | --- |"
     for suite in sorted(classes):

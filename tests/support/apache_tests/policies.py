@@ -1,4 +1,4 @@
-"""The policies of Apache's tests in Python. `LiveBroker.java` puts them in the place of the Java classes."""
+"""The policies of Apache's tests in Python. `Classes.java` puts them in the place of the Java classes."""
 
 from __future__ import annotations
 

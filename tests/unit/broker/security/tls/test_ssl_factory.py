@@ -16,6 +16,9 @@ OTHER = Authority("Other CA")
 BROKER = AUTHORITY.issue("broker", organization="Org")
 CLIENT = AUTHORITY.issue("client", hosts=())
 
+CERTIFICATE_REQUEST = 13
+SHA_1, SHA_256, RSA = 2, 4, 1
+
 
 def texts(identity: Identity | None = BROKER, trusted: Authority | None = AUTHORITY, **more: str) -> dict[str, str]:
     settings = {name.replace("_", "."): text for name, text in more.items()}
@@ -78,6 +81,35 @@ def test_a_client_without_certificate(auth: str) -> None:
 def test_clients_that_are_refused(auth: str, identity: Identity | None, reason: str) -> None:
     with pytest.raises(ssl.SSLError, match=reason):
         handshake(server(ssl_client_auth=auth), client(identity))
+
+
+def requested_signature_algorithms(factory: SslFactory) -> set[tuple[int, int]]:
+    """Hash and signature in the CertificateRequest of TLS 1.2, which is not encrypted (RFC 5246, section 7.4.4)."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    end = factory.server_context.wrap_bio(to_server, to_client, server_side=True)
+    hello = ssl.MemoryBIO()
+    context = client(ssl_enabled_protocols="TLSv1.2", ssl_protocol="TLSv1.2").client_context
+    with pytest.raises(ssl.SSLWantReadError):
+        context.wrap_bio(ssl.MemoryBIO(), hello, server_hostname="localhost").do_handshake()
+    to_server.write(hello.read())
+    with pytest.raises(ssl.SSLWantReadError):
+        end.do_handshake()
+    records, messages = to_client.read(), b""
+    while records:
+        size = int.from_bytes(records[3:5], "big")
+        messages, records = messages + records[5 : 5 + size], records[5 + size :]
+    while messages[0] != CERTIFICATE_REQUEST:
+        messages = messages[4 + int.from_bytes(messages[1:4], "big") :]
+    types = messages[4]
+    size = int.from_bytes(messages[5 + types : 7 + types], "big")
+    pairs = messages[7 + types : 7 + types + size]
+    return set(zip(pairs[::2], pairs[1::2], strict=True))
+
+
+def test_clients_are_not_asked_for_a_certificate_that_is_signed_with_sha_1() -> None:
+    asked = requested_signature_algorithms(server(ssl_client_auth="required"))
+    assert (SHA_256, RSA) in asked
+    assert not [pair for pair in asked if pair[0] == SHA_1]
 
 
 def test_a_client_checks_the_name_of_the_server() -> None:

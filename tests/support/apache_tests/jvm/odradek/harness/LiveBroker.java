@@ -16,6 +16,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
+import kafka.server.KafkaConfig;
 import kafka.server.KafkaServer;
 import kafka.zk.KafkaZkClient;
 import org.apache.kafka.common.KafkaException;
@@ -27,11 +28,6 @@ import org.apache.kafka.metadata.BrokerState;
 
 /** One Odradek broker, a process that is started with the configuration of a KafkaServer. */
 final class LiveBroker {
-    /** The policies of Apache's tests, and the same in Python. */
-    private static final Map<String, String> POLICIES = Map.of(
-        "kafka.server.CreateTopicsRequestWithPolicyTest$Policy", "tests.support.apache_tests.policies:OfNewTopics",
-        "kafka.api.AdminClientWithPoliciesIntegrationTest$Policy", "tests.support.apache_tests.policies:OfConfigs");
-
     private static final Map<Object, LiveBroker> ALL = new ConcurrentHashMap<>();
     private static final Duration START_TIMEOUT = Duration.ofSeconds(60);
     private static final Duration ANOTHER_TIME = Duration.ofDays(1);
@@ -39,21 +35,25 @@ final class LiveBroker {
     private static final Pattern STARTED = Pattern.compile("\\[KafkaServer id=(\\d+)\\] started");
     private static final Pattern LISTENING = Pattern.compile("^  listening on +(.*)$", Pattern.MULTILINE);
     private static final Pattern LISTENER = Pattern.compile("(\\w+)://[^,]*:(\\d+)");
+    private static final Pattern SIDE_DOOR = Pattern.compile("^  side door +(\\d+)$", Pattern.MULTILINE);
     private static final Pattern CLUSTER = Pattern.compile("^  cluster id +(\\S+)$", Pattern.MULTILINE);
 
     private final KafkaServer server;
     private final LiveObjects objects = new LiveObjects(this);
     private final Map<String, Integer> ports = new ConcurrentHashMap<>();
     private final Path directory;
+    private final LiveConfig config;
     private volatile Process process;
     private volatile BrokerState state = BrokerState.NOT_RUNNING;
     private volatile String clusterId;
+    private volatile int sideDoor;
     private KafkaZkClient zkClient;
     private int starts;
 
     private LiveBroker(KafkaServer server) {
         this.server = server;
         this.directory = newDirectory();
+        this.config = new LiveConfig(server, directory.resolve("settings"));
     }
 
     static {
@@ -65,6 +65,11 @@ final class LiveBroker {
         return ALL.computeIfAbsent(server, key -> new LiveBroker((KafkaServer) key));
     }
 
+    /** The brokers that are running. */
+    static List<LiveBroker> running() {
+        return ALL.values().stream().filter(LiveBroker::isRunning).collect(Collectors.toList());
+    }
+
     /** What KafkaServer's method of that name does, or tells. */
     Object call(String method, Object[] arguments) {
         switch (method) {
@@ -74,17 +79,19 @@ final class LiveBroker {
             case "boundPort": return port((ListenerName) arguments[0]);
             case "brokerState": return state();
             case "clusterId": return clusterId;
+            case "config": return config.current();
             case "zkClient": return zkClient();
             default: return objects.named(method);
         }
     }
 
-    KafkaServer server() {
-        return server;
+    /** The configuration that the test has given. */
+    KafkaConfig config() {
+        return config.initial();
     }
 
     int id() {
-        return server.config().brokerId();
+        return config().brokerId();
     }
 
     String clusterId() {
@@ -117,14 +124,14 @@ final class LiveBroker {
         return ports;
     }
 
-    /** A port that the harness itself may ask on. */
-    int anyPort() {
-        return port(server.config().interBrokerListenerName());
+    /** The port on which the harness itself asks. */
+    int sideDoor() {
+        return sideDoor;
     }
 
     synchronized KafkaZkClient zkClient() {
         if (zkClient == null) {
-            zkClient = KafkaZkClient.createZkClient("Kafka server", Time.SYSTEM, server.config(), server.zkClientConfig());
+            zkClient = KafkaZkClient.createZkClient("Kafka server", Time.SYSTEM, config(), server.zkClientConfig());
         }
         return zkClient;
     }
@@ -135,9 +142,11 @@ final class LiveBroker {
         Path log = directory.resolve("broker-" + ++starts + ".log");
         try {
             Path properties = directory.resolve("server.properties");
+            Properties given = configuration();
             try (OutputStream out = Files.newOutputStream(properties)) {
-                configuration().store(out, null);
+                given.store(out, null);
             }
+            config.starts(given);
             ProcessBuilder builder = new ProcessBuilder(command(properties));
             builder.redirectErrorStream(true).redirectOutput(log.toFile());
             builder.environment().put("PYTHONUNBUFFERED", "1");
@@ -150,12 +159,12 @@ final class LiveBroker {
 
     /** A test's clock that is nowhere near the present is the broker's as well. */
     private List<String> command(Path properties) {
-        List<String> command = new ArrayList<>(List.of(System.getProperty("odradek.python"), "-m"));
+        List<String> command = new ArrayList<>(List.of(
+            System.getProperty("odradek.python"), "-m", "tests.support.apache_tests.daemon",
+            "--settings", directory.resolve("settings").toString()));
         long clockMs = Clocks.of(server).milliseconds();
-        if (Math.abs(clockMs - System.currentTimeMillis()) < ANOTHER_TIME.toMillis()) {
-            command.add("odradek");
-        } else {
-            command.addAll(List.of("tests.support.apache_tests.daemon_at", Long.toString(clockMs)));
+        if (Math.abs(clockMs - System.currentTimeMillis()) >= ANOTHER_TIME.toMillis()) {
+            command.addAll(List.of("--clock", Long.toString(clockMs)));
         }
         command.addAll(List.of("serve", properties.toString()));
         return command;
@@ -163,9 +172,12 @@ final class LiveBroker {
 
     private Properties configuration() {
         Properties properties = new Properties();
-        server.config().originals().forEach((key, value) -> {
-            if (value != null) properties.setProperty(key, POLICIES.getOrDefault(text(value), text(value)));
+        config().originals().forEach((key, value) -> {
+            if (value != null) properties.setProperty(key, Classes.translated(text(value)));
         });
+        LoginFiles.addTo(properties, config());
+        if (properties.containsKey("authorizer.class.name")) properties.merge("super.users", SideDoor.PRINCIPAL,
+            (users, harness) -> users + ";" + harness);
         return properties;
     }
 
@@ -184,14 +196,17 @@ final class LiveBroker {
             Matcher started = STARTED.matcher(output);
             Matcher cluster = CLUSTER.matcher(output);
             Matcher listening = LISTENING.matcher(output);
-            if (started.find() && cluster.find() && listening.find()) {
+            Matcher door = SIDE_DOOR.matcher(output);
+            if (started.find() && cluster.find() && listening.find() && door.find()) {
                 clusterId = cluster.group(1);
+                sideDoor = Integer.parseInt(door.group(1));
                 ports.clear();
                 Matcher listener = LISTENER.matcher(listening.group(1));
                 while (listener.find()) ports.put(listener.group(1), Integer.parseInt(listener.group(2)));
-                server.config()._brokerId_$eq(Integer.parseInt(started.group(1)));
-                server.config()._nodeId_$eq(server.config().brokerId());
+                config()._brokerId_$eq(Integer.parseInt(started.group(1)));
+                config()._nodeId_$eq(config().brokerId());
                 state = BrokerState.RUNNING;
+                LiveSecurity.register();
                 return;
             }
             if (ended && Refusals.halts(output)) {

@@ -52,7 +52,7 @@ final class LiveLogs {
     /** The log directory of a replica; of a broker that is stopped, what its files say. */
     private Optional<String> parent(TopicPartition partition, boolean future) {
         if (broker.isRunning()) return wire.directory(partition, future);
-        return CollectionConverters.asJava(broker.server().config().logDirs()).stream()
+        return CollectionConverters.asJava(broker.config().logDirs()).stream()
             .filter(directory -> !future && new File(directory, partition.toString()).isDirectory())
             .findFirst();
     }
@@ -103,7 +103,7 @@ final class LiveLogs {
     }
 
     private MetadataResponseData.MetadataResponsePartition metadata(TopicPartition partition) {
-        return wire.metadata(broker.anyPort()).topics().find(partition.topic()).partitions().stream()
+        return wire.metadata().topics().find(partition.topic()).partitions().stream()
             .filter(entry -> entry.partitionIndex() == partition.partition()).findFirst().get();
     }
 

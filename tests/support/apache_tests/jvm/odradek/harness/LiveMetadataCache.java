@@ -34,7 +34,7 @@ final class LiveMetadataCache {
         this.broker = broker;
         this.wire = wire;
         this.filled = new ZkMetadataCache(
-            broker.id(), broker.server().config().interBrokerProtocolVersion(), BrokerFeatures.createEmpty(), false);
+            broker.id(), broker.config().interBrokerProtocolVersion(), BrokerFeatures.createEmpty(), false);
     }
 
     static ZkMetadataCache of(LiveBroker broker, Wire wire) {
@@ -54,7 +54,7 @@ final class LiveMetadataCache {
     }
 
     private void fill() {
-        MetadataResponseData metadata = wire.metadata(broker.anyPort());
+        MetadataResponseData metadata = wire.metadata();
         Map<TopicPartition, UpdateMetadataPartitionState> states = new LinkedHashMap<>();
         Map<String, Uuid> topicIds = new HashMap<>();
         for (MetadataResponseData.MetadataResponseTopic topic : metadata.topics()) {
@@ -85,8 +85,8 @@ final class LiveMetadataCache {
 
     private List<UpdateMetadataBroker> brokers() {
         Map<Integer, UpdateMetadataBroker> found = new LinkedHashMap<>();
-        broker.ports().forEach((listener, port) -> {
-            for (MetadataResponseData.MetadataResponseBroker other : wire.metadata(port).brokers()) {
+        broker.ports().keySet().forEach(listener -> {
+            for (MetadataResponseData.MetadataResponseBroker other : wire.metadata(listener).brokers()) {
                 UpdateMetadataBroker entry = found.computeIfAbsent(
                     other.nodeId(), id -> new UpdateMetadataBroker().setId(id).setRack(other.rack()));
                 entry.endpoints().add(new UpdateMetadataEndpoint()

@@ -27,19 +27,24 @@ final class LiveObjects {
     private final LiveBroker broker;
     private final Wire wire;
     private final LiveLogs logs;
+    private final LiveSecurity security;
     private final Map<String, Object> made = new ConcurrentHashMap<>();
 
     LiveObjects(LiveBroker broker) {
         this.broker = broker;
         this.wire = new Wire(broker);
         this.logs = new LiveLogs(broker, wire);
+        this.security = new LiveSecurity(broker, wire);
     }
 
     /** The value of KafkaServer's method of that name. */
     Object named(String name) {
         switch (name) {
             case "getLogManager": return named("logManager");
-            case "authorizer": return Option.empty();
+            case "authorizer": return authorizer();
+            case "credentialProvider": return made.computeIfAbsent(name, key -> security.credentialProvider());
+            case "tokenCache": return made.computeIfAbsent(name, key -> security.tokenCache());
+            case "metrics": return made.computeIfAbsent(name, key -> security.metrics());
             case "remoteLogManagerOpt": return Option.empty();
             case "metadataCache": return made.computeIfAbsent(name, key -> LiveMetadataCache.of(broker, wire));
             case "dataPlaneRequestProcessor": return made.computeIfAbsent(name, key -> requestProcessor());
@@ -52,18 +57,24 @@ final class LiveObjects {
         }
     }
 
+    private Option<Object> authorizer() {
+        if (broker.config().getString("authorizer.class.name").isEmpty()) return Option.empty();
+        return Option.apply(made.computeIfAbsent("authorizer", key -> security.authorizer()));
+    }
+
     private KafkaApis requestProcessor() {
         return Stand.in(KafkaApis.class)
             .with("clusterId", arguments -> broker.clusterId())
             .with("brokerId", arguments -> broker.id())
             .with("metadataCache", arguments -> named("metadataCache"))
+            .with("authorizer", arguments -> authorizer())
             .make();
     }
 
     private SocketServer socketServer() {
         return Stand.in(SocketServer.class)
             .with("boundPort", arguments -> broker.port((ListenerName) arguments[0]))
-            .with("config", arguments -> broker.server().config())
+            .with("config", arguments -> broker.config())
             .with("connectionCount", arguments -> Wire.connections(broker.ports().values()))
             .with("connectionQuotas", arguments -> connectionQuotas())
             .make();
@@ -99,7 +110,7 @@ final class LiveObjects {
 
     /** The broker writes its high watermarks by the clock; after two of its intervals it has. */
     private Object checkpointed() throws InterruptedException {
-        Thread.sleep(2 * broker.server().config().replicaHighWatermarkCheckpointIntervalMs());
+        Thread.sleep(2 * broker.config().replicaHighWatermarkCheckpointIntervalMs());
         return null;
     }
 
@@ -150,7 +161,7 @@ final class LiveObjects {
     }
 
     private GroupCoordinator groupCoordinator() {
-        KafkaConfig config = broker.server().config();
+        KafkaConfig config = broker.config();
         Properties properties = new Properties();
         properties.setProperty("cleanup.policy", "compact");
         properties.setProperty("compression.type", "producer");

@@ -4,8 +4,6 @@ import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
 import java.io.UncheckedIOException;
-import java.net.InetAddress;
-import java.net.InetSocketAddress;
 import java.net.Socket;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
@@ -18,8 +16,13 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.acl.AclBinding;
+import org.apache.kafka.common.acl.AclBindingFilter;
+import org.apache.kafka.common.message.CreateAclsRequestData;
+import org.apache.kafka.common.message.DeleteAclsRequestData;
 import org.apache.kafka.common.message.DescribeConfigsRequestData;
 import org.apache.kafka.common.message.DescribeLogDirsRequestData;
 import org.apache.kafka.common.message.DescribeLogDirsResponseData;
@@ -30,10 +33,19 @@ import org.apache.kafka.common.message.ListOffsetsRequestData.ListOffsetsPartiti
 import org.apache.kafka.common.message.ListOffsetsRequestData.ListOffsetsTopic;
 import org.apache.kafka.common.message.ListOffsetsResponseData.ListOffsetsPartitionResponse;
 import org.apache.kafka.common.message.MetadataResponseData;
+import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.requests.AbstractRequest;
 import org.apache.kafka.common.requests.AbstractResponse;
+import org.apache.kafka.common.requests.CreateAclsRequest;
+import org.apache.kafka.common.requests.CreateAclsResponse;
+import org.apache.kafka.common.requests.DeleteAclsRequest;
+import org.apache.kafka.common.requests.DeleteAclsResponse;
+import org.apache.kafka.common.requests.DescribeAclsRequest;
+import org.apache.kafka.common.requests.DescribeAclsResponse;
 import org.apache.kafka.common.requests.DescribeConfigsRequest;
 import org.apache.kafka.common.requests.DescribeConfigsResponse;
+import org.apache.kafka.common.requests.DescribeDelegationTokenRequest;
+import org.apache.kafka.common.requests.DescribeDelegationTokenResponse;
 import org.apache.kafka.common.requests.DescribeLogDirsRequest;
 import org.apache.kafka.common.requests.DescribeLogDirsResponse;
 import org.apache.kafka.common.requests.DescribeProducersRequest;
@@ -45,10 +57,11 @@ import org.apache.kafka.common.requests.ListOffsetsResponse;
 import org.apache.kafka.common.requests.MetadataRequest;
 import org.apache.kafka.common.requests.MetadataResponse;
 import org.apache.kafka.common.requests.RequestHeader;
+import org.apache.kafka.common.security.token.delegation.DelegationToken;
+import org.apache.kafka.common.security.token.delegation.TokenInformation;
 
-/** What a broker says of itself, asked in Kafka's protocol on connections that live for one request. */
+/** What a broker says of itself, asked in Kafka's protocol at its side door, on connections that live for one request. */
 final class Wire {
-    private static final int TIMEOUT_MS = 20_000;
     private static final int DEBUGGING_CONSUMER = -2;
     private static final int CONSUMER = -1;
     private static final Pattern SOCKET = Pattern.compile("^ *\\d+: \\p{XDigit}+:(\\p{XDigit}{4}) \\p{XDigit}+:\\p{XDigit}{4} 01 ");
@@ -59,10 +72,46 @@ final class Wire {
         this.broker = broker;
     }
 
-    /** What the broker says of the cluster to those who ask at one of its ports. */
-    MetadataResponseData metadata(int port) {
+    /** The cluster as the broker describes it to the clients of one of its listeners. */
+    MetadataResponseData metadata(String listener) {
         MetadataRequest request = new MetadataRequest.Builder(null, false, (short) 12, (short) 12).build((short) 12);
-        return ((MetadataResponse) ask(request, port)).data();
+        return ((MetadataResponse) ask(request, listener)).data();
+    }
+
+    /** The cluster as the broker describes it to other brokers. */
+    MetadataResponseData metadata() {
+        return metadata(broker.config().interBrokerListenerName().value());
+    }
+
+    /** The ACLs in the broker's cache. */
+    List<AclBinding> acls(AclBindingFilter filter) {
+        DescribeAclsResponse response = (DescribeAclsResponse) ask(new DescribeAclsRequest.Builder(filter).build((short) 3));
+        if (response.error().isFailure()) throw response.error().exception();
+        return DescribeAclsResponse.aclBindings(response.acls());
+    }
+
+    /** Adds an ACL. */
+    Errors createAcl(AclBinding acl) {
+        CreateAclsRequestData data = new CreateAclsRequestData().setCreations(List.of(CreateAclsRequest.aclCreation(acl)));
+        CreateAclsResponse response = (CreateAclsResponse) ask(new CreateAclsRequest.Builder(data).build((short) 3));
+        return Errors.forCode(response.results().get(0).errorCode());
+    }
+
+    /** Removes the ACLs that match, and returns them. */
+    List<AclBinding> deleteAcls(AclBindingFilter filter) {
+        DeleteAclsRequestData data = new DeleteAclsRequestData().setFilters(List.of(DeleteAclsRequest.deleteAclsFilter(filter)));
+        DeleteAclsResponse response = (DeleteAclsResponse) ask(new DeleteAclsRequest.Builder(data).build((short) 3));
+        Errors.forCode(response.filterResults().get(0).errorCode()).maybeThrow();
+        return response.filterResults().get(0).matchingAcls().stream().map(DeleteAclsResponse::aclBinding)
+            .collect(Collectors.toList());
+    }
+
+    /** The delegation tokens in the broker's cache. */
+    List<TokenInformation> tokens() {
+        DescribeDelegationTokenResponse response = (DescribeDelegationTokenResponse) ask(
+            new DescribeDelegationTokenRequest.Builder(null).build((short) 3));
+        response.error().maybeThrow();
+        return response.tokens().stream().map(DelegationToken::tokenInfo).collect(Collectors.toList());
     }
 
     /** The configuration of a topic as it holds at this broker. */
@@ -153,15 +202,13 @@ final class Wire {
     }
 
     private AbstractResponse ask(AbstractRequest request) {
-        return ask(request, broker.anyPort());
+        return ask(request, broker.config().interBrokerListenerName().value());
     }
 
-    private static AbstractResponse ask(AbstractRequest request, int port) {
+    private AbstractResponse ask(AbstractRequest request, String listener) {
         RequestHeader header = new RequestHeader(request.apiKey(), request.version(), "harness", 1);
         ByteBuffer bytes = request.serializeWithHeader(header);
-        try (Socket socket = new Socket()) {
-            socket.setSoTimeout(TIMEOUT_MS);
-            socket.connect(new InetSocketAddress(InetAddress.getLoopbackAddress(), port), TIMEOUT_MS);
+        try (Socket socket = SideDoor.connect(broker.sideDoor(), listener)) {
             DataOutputStream out = new DataOutputStream(socket.getOutputStream());
             byte[] frame = new byte[4 + bytes.remaining()];
             ByteBuffer.wrap(frame).putInt(bytes.remaining()).put(bytes);
