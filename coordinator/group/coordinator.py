@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from odradek.coordinator.group.config import GroupConfig
 from odradek.coordinator.group.context import GroupRequestContext
@@ -23,7 +24,6 @@ from odradek.coordinator.group.group_administration import (
 from odradek.coordinator.group.group_metadata_manager import GroupMetadataManager
 from odradek.coordinator.group.joining import GroupJoiner, Join
 from odradek.coordinator.group.membership import Membership
-from odradek.coordinator.group.observer import GroupObserver
 from odradek.coordinator.group.offset_service import OffsetService
 from odradek.coordinator.group.rebalance import Rebalancer
 from odradek.coordinator.group.state.group_metadata import GroupMetadata
@@ -63,6 +63,9 @@ from odradek.timer.periodic import PeriodicTask
 from odradek.timer.purgatory import DelayedOperationPurgatory
 from odradek.timer.sliced_work import Steps
 from odradek.timer.system_timer import SystemTimer
+
+if TYPE_CHECKING:
+    from odradek.coordinator.group.observer import GroupObserver
 
 __all__ = ["GroupConfig", "GroupCoordinator", "GroupRequestContext"]
 

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from odradek.coordinator.group.config import GroupConfig
 from odradek.coordinator.group.loading import Replay, loaded_groups
-from odradek.coordinator.group.observer import GroupObserver
 from odradek.coordinator.group.state.group_metadata import GroupMetadata
 from odradek.coordinator.group.state.group_offsets import CommittedOffset, OffsetAndMetadata, expiry_policy
 from odradek.coordinator.group.state.group_states import GroupEvent, GroupState
@@ -37,6 +37,9 @@ from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import Clock
 from odradek.timer.sliced_work import SlicedWork, Steps
 from odradek.timer.system_timer import SystemTimer
+
+if TYPE_CHECKING:
+    from odradek.coordinator.group.observer import GroupObserver
 
 _log = logging.getLogger(__name__)
 

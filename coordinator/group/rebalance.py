@@ -28,9 +28,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from odradek.coordinator.group.config import GroupConfig
-from odradek.coordinator.group.observer import GroupObserver
 from odradek.coordinator.group.sessions import MemberSessions
 from odradek.coordinator.group.state.group_metadata import GroupMetadata
 from odradek.coordinator.group.state.group_states import GroupEvent, GroupState
@@ -43,6 +43,9 @@ from odradek.protocol.messages.sync_group import SyncGroupResponse
 from odradek.timer.delayed_operation import DelayedOperation
 from odradek.timer.purgatory import DelayedOperationPurgatory
 from odradek.timer.system_timer import SystemTimer
+
+if TYPE_CHECKING:
+    from odradek.coordinator.group.observer import GroupObserver
 
 _log = logging.getLogger(__name__)
 
