@@ -84,6 +84,7 @@ class KafkaServer:
         make_sockets: MakeSockets | None = None,
         open_tree: OpenTree = open_metadata_tree,
         make_link: MakeLink | None = None,
+        wrap_links: Callable[[MakeLink], MakeLink] = lambda make_link: make_link,
         machine: Machine | None = None,
         listen: OpenListening | None = None,
         prepare: Callable[[KafkaServer], Awaitable[None]] | None = None,
@@ -112,7 +113,9 @@ class KafkaServer:
         self._log_manager = make_log_manager(config, self.clock, self.timer, self._machine)
         self._log_manager.on_log_dir_failure = self._on_log_dir_failure
         self._open_tree = open_tree
-        self._make_link: MakeLink = make_link or SocketLinks(config, self.timer, self._tls_contexts, self._sasl_parts)
+        self._make_link: MakeLink = wrap_links(
+            make_link or SocketLinks(config, self.timer, self._tls_contexts, self._sasl_parts)
+        )
         self._tree: MetadataTree | None = None
         self._services: Services | None = None
         self._links: ClusterLinks | None = None

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from odradek.testing.async_broker import AsyncBroker
     from odradek.testing.broker import Broker
+    from odradek.testing.cluster.cluster import Cluster
 
-__all__ = ["AsyncBroker", "Broker"]
+__all__ = ["AsyncBroker", "Broker", "Cluster"]
 
 
 def __getattr__(name: str) -> object:
@@ -23,4 +24,8 @@ def __getattr__(name: str) -> object:
         from odradek.testing.async_broker import AsyncBroker
 
         return AsyncBroker
+    if name == "Cluster":
+        from odradek.testing.cluster.cluster import Cluster
+
+        return Cluster
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -52,6 +52,11 @@ class ProcessNode:
         self._send(self._settings)
         return started
 
+    @property
+    def process_id(self) -> int | None:
+        """None before the start."""
+        return None if self._process is None else self._process.pid
+
     def submit(self, name: str, arguments: Mapping[str, object]) -> Future[object]:
         function = find(name)
         future: Future[object] = Future()

@@ -18,6 +18,7 @@ from odradek.controller.tree.private_file import IN_MEMORY
 from odradek.testing.node.activity import Activity, CountedIoPool, CountedTree, CountedWorkers
 from odradek.testing.node.advance import advance
 from odradek.testing.node.data_directory import DataDirectory
+from odradek.testing.node.held_links import HeldLinks
 from odradek.testing.node.kept_ports import KeptPorts
 from odradek.testing.node.unsynced_files import UnsyncedFiles
 from odradek.testing.observations.observations import Observations
@@ -47,6 +48,8 @@ class RunningBroker:
         """Resets and advances come one after the other."""
         self.clock = AdjustableClock()
         self.activity = Activity()
+        self.links = HeldLinks()
+        """The links to other brokers, which a test can hold."""
 
     @property
     def server(self) -> KafkaServer:
@@ -118,6 +121,7 @@ class RunningBroker:
             config,
             clock=self.clock,
             open_tree=self._open_tree,
+            wrap_links=self.links.wrap,
             listen=self._ports.open,
             machine=Machine(
                 io_pool=CountedIoPool(self._loop, activity),

@@ -1,0 +1,338 @@
+"""`Cluster`: brokers and their metadata service for a test, which stops, kills, pauses and cuts them off.
+
+with Cluster(3) as cluster:
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+    cluster.kill(cluster.controller)
+
+Each broker has a process of its own, the metadata service a thread of the test process. Data is in memory where the
+platform has a file system for that.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Final, Self, cast
+
+from odradek.testing.cluster.cluster_broker import ClusterBroker
+from odradek.testing.cluster.cluster_questions import ClusterView
+from odradek.testing.cluster.metadata_service import MetadataService
+from odradek.testing.errors import BrokerStopped, WaitTimedOut
+from odradek.testing.node.data_directory import DataDirectory
+from odradek.testing.node.settings import broker_settings
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from odradek.testing.node.settings import SettingValue
+
+DEFAULT_TIMEOUT_S: Final = 30.0
+"""Of waits for the cluster: a session that times out takes six seconds."""
+
+_REPLICAS_MAX: Final = 3
+_MIN_ISR: Final = 2
+_NO_LEADER: Final = -1
+
+
+class Cluster:
+    """Brokers 0, 1, ... on free ports of 127.0.0.1, as members of one cluster."""
+
+    def __init__(
+        self,
+        brokers: int = 3,
+        config: Mapping[str, SettingValue] | None = None,
+        *,
+        own_process: bool = True,
+        **configs: SettingValue,
+    ) -> None:
+        """`config` and keywords as for `Broker`, for all brokers. Without `own_process` each broker has a thread of
+        this process: a quicker start, but `kill`, `pause` and `resume` raise RuntimeError.
+        """
+        if brokers < 1:
+            raise ValueError(f"{brokers} brokers: at least one is needed")
+        self._number = brokers
+        self._config = {**_defaults(brokers), **(config or {})}
+        self._configs = configs
+        self._own_process = own_process
+        self._directory: DataDirectory | None = None
+        self._service: MetadataService | None = None
+        self._brokers: dict[int, ClusterBroker] = {}
+        self._groups: tuple[frozenset[int], ...] = ()
+
+    # Start and stop
+
+    def start(self) -> Self:
+        """Start all; clients are served, and every broker knows all others, when it returns. Raises: StartupError."""
+        if self._directory is not None:
+            raise RuntimeError("the cluster has been started already")
+        self._directory = DataDirectory()
+        try:
+            self._service = MetadataService(os.path.join(self._directory.path, "zookeeper"))
+            self._service.open()
+            for broker_id in range(self._number):
+                self._brokers[broker_id] = self._make_broker(broker_id)
+            self._for_all(ClusterBroker.start, self._brokers.values())
+            self.wait_until_settled()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """Stop all, and remove the data. Does nothing if the cluster does not run."""
+        if not self._own_process and self._service is not None and self._service.is_running:
+            self.heal()  # a controlled shutdown asks other brokers
+        self._for_all(ClusterBroker.kill if self._own_process else ClusterBroker.stop, self._brokers.values())
+        self._brokers.clear()
+        service, self._service = self._service, None
+        if service is not None:
+            service.close()
+        directory, self._directory = self._directory, None
+        if directory is not None:
+            directory.remove()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _make_broker(self, broker_id: int) -> ClusterBroker:
+        assert self._directory is not None
+        own: dict[str, SettingValue] = {
+            "broker.id": broker_id,
+            "log.dirs": os.path.join(self._directory.path, f"broker-{broker_id}"),
+            "zookeeper.connect": self.zookeeper.address_for(broker_id),
+        }
+        settings = broker_settings({**self._config, **own}, self._configs)
+        return ClusterBroker(broker_id, settings, own_process=self._own_process)
+
+    @staticmethod
+    def _for_all(action: object, brokers: Iterable[ClusterBroker]) -> None:
+        """Do something with all brokers at the same time. Raises the first error when all are done."""
+        brokers = list(brokers)
+        if brokers:
+            with ThreadPoolExecutor(len(brokers)) as pool:
+                list(pool.map(action, brokers))  # type: ignore[arg-type]
+
+    # What it is like
+
+    @property
+    def brokers(self) -> Mapping[int, ClusterBroker]:
+        """All brokers by id, also those that do not run."""
+        return self._brokers
+
+    @property
+    def zookeeper(self) -> MetadataService:
+        """The metadata service: `stop()` and `start()` restart it under the brokers."""
+        if self._service is None:
+            raise BrokerStopped("The cluster does not run")
+        return self._service
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The addresses of the brokers that run."""
+        return ",".join(broker.bootstrap_servers for broker in self._brokers.values() if broker.state != "stopped")
+
+    @property
+    def controller(self) -> int:
+        """The id of the controller."""
+        controller = self._ask_view().controller
+        assert controller is not None, "wait_until_settled waits for one"
+        return controller
+
+    def leader(self, topic: str, partition: int = 0) -> int:
+        """The id of the broker that leads a partition; waits until there is one. Raises: WaitTimedOut."""
+        return self.wait_for_leader(topic, partition, other_than=_NO_LEADER)
+
+    def in_sync_replicas(self, topic: str, partition: int = 0) -> set[int]:
+        return set(self._ask_view(topic=topic, partition=partition).in_sync)
+
+    # What a test does with it
+
+    def stop_broker(self, broker_id: int) -> None:
+        """A controlled shutdown; returns when the others know."""
+        self._brokers[broker_id].stop()
+        self.wait_until_settled()
+
+    def start_broker(self, broker_id: int) -> ClusterBroker:
+        """Start a broker that was stopped or killed, with its port and data."""
+        broker = self._brokers[broker_id].start()
+        self._hold_links()
+        self.wait_until_settled()
+        return broker
+
+    def restart(self, broker_id: int) -> ClusterBroker:
+        self.stop_broker(broker_id)
+        return self.start_broker(broker_id)
+
+    def kill(self, broker_id: int, *, notice: bool = True) -> None:
+        """End a broker's process at once. With `notice` its session ends at once, too, and the others know when this
+        returns; else they learn it when the session times out (`zookeeper.session.timeout.ms`).
+        """
+        self._brokers[broker_id].kill()
+        if notice:
+            self.zookeeper.expire_session(broker_id)
+            self.wait_until_settled()
+
+    def pause(self, broker_id: int) -> None:
+        """The broker does nothing until `resume`; the others notice when its session times out."""
+        self._brokers[broker_id].pause()
+
+    def resume(self, broker_id: int) -> None:
+        self._brokers[broker_id].resume()
+
+    def expire_session(self, broker_id: int) -> None:
+        """End the session of a broker in the metadata service, as after its time-out: it registers again."""
+        self.zookeeper.expire_session(broker_id)
+
+    def add_broker(self) -> ClusterBroker:
+        """Start one more broker, with the next id."""
+        broker_id = max(self._brokers) + 1
+        self._brokers[broker_id] = self._make_broker(broker_id)
+        return self.start_broker(broker_id)
+
+    def move_leader(self, topic: str, partition: int = 0, *, to: int) -> None:
+        """Make a replica the leader, and the preferred one. Raises: ValueError with the reason if that cannot be."""
+        controller = self._brokers[self.controller]
+        error = cast("str | None", controller.ask("move_leader", topic=topic, partition=partition, to=to))
+        if error is not None:
+            raise ValueError(error)
+        self.wait_for_leader(topic, partition, leader=to)
+
+    def partition(self, *groups: Iterable[int], without_zookeeper: Iterable[int] = ()) -> None:
+        """Cut the network between groups of brokers: requests and answers between them are lost until `heal`. Clients
+        reach all brokers. `without_zookeeper`: brokers that do not reach the metadata service either; their sessions
+        time out. A broker in no group reaches all.
+        """
+        self._groups = tuple(frozenset(group) for group in groups)
+        self._hold_links()
+        self.zookeeper.cut(set(without_zookeeper))
+
+    def heal(self) -> None:
+        """End what `partition` has cut."""
+        self.partition()
+
+    def _hold_links(self) -> None:
+        for broker in self._brokers.values():
+            if broker.is_running:
+                addresses = tuple(_address(self._brokers[other]) for other in self._cut_off_from(broker.id))
+                broker.ask("hold_links", addresses=addresses)
+
+    def _cut_off_from(self, broker_id: int) -> list[int]:
+        """The running brokers of other groups."""
+        own = [group for group in self._groups if broker_id in group]
+        if not own:
+            return []
+        others = frozenset().union(*self._groups) - own[0]
+        return [other for other in sorted(others) if self._brokers[other].state != "stopped"]
+
+    # Waiting
+
+    def wait_until_settled(self, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
+        """Wait until every running broker knows just the running ones, and a controller among them.
+
+        Raises: WaitTimedOut.
+        """
+        running = {broker.id for broker in self._brokers.values() if broker.is_running}
+        self.wait_for_brokers(running, timeout_s)
+
+    def wait_for_brokers(self, brokers: Iterable[int], timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
+        """Wait until just these brokers are registered, and know that: others have gone or are cut off.
+
+        Raises: WaitTimedOut.
+        """
+        expected = tuple(sorted(brokers))
+        for broker_id in expected:
+            self._wait(broker_id, timeout_s, f"the brokers {expected} and a controller", brokers=expected)
+
+    def wait_for_controller(self, *, other_than: int, timeout_s: float = DEFAULT_TIMEOUT_S) -> int:
+        """Wait until another broker is the controller; returns it. Raises: WaitTimedOut."""
+        for broker in self._brokers.values():
+            if broker.is_running and broker.id != other_than:
+                wanted = f"a controller other than {other_than}"
+                view = self._wait(broker.id, timeout_s, wanted, not_controller=other_than)
+        return cast("int", view.controller)
+
+    def wait_for_leader(
+        self,
+        topic: str,
+        partition: int = 0,
+        *,
+        leader: int | None = None,
+        other_than: int | None = None,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+    ) -> int:
+        """Wait until a partition has this leader, or another one than `other_than`; returns it. Raises: WaitTimedOut.
+
+        A broker that is cut off is not waited for.
+        """
+        wanted = f"a leader of {topic}-{partition} that is {'any' if leader is None else leader}"
+        for broker_id in self._informed():
+            if broker_id != other_than:
+                view = self._wait(
+                    broker_id,
+                    timeout_s,
+                    wanted if other_than is None else f"{wanted} and not {other_than}",
+                    topic=topic,
+                    partition=partition,
+                    leader=leader,
+                    not_leader=other_than,
+                )
+        return cast("int", view.leader)
+
+    def wait_for_in_sync_replicas(
+        self, topic: str, partition: int = 0, *, replicas: Iterable[int], timeout_s: float = DEFAULT_TIMEOUT_S
+    ) -> None:
+        """Wait until just these replicas are in sync. Raises: WaitTimedOut."""
+        expected = tuple(sorted(replicas))
+        broker_id = self._informed()[0]
+        wanted = f"the replicas {expected} of {topic}-{partition} in sync"
+        self._wait(broker_id, timeout_s, wanted, topic=topic, partition=partition, in_sync=expected)
+
+    def _informed(self) -> list[int]:
+        """The running brokers that the controller reaches."""
+        controller = self.controller
+        return [
+            broker.id
+            for broker in self._brokers.values()
+            if broker.is_running and controller not in self._cut_off_from(broker.id)
+        ]
+
+    def _wait(self, broker_id: int, timeout_s: float, wanted: str, **conditions: object) -> ClusterView:
+        answer = self._brokers[broker_id].ask("wait_for_view", timeout_s=timeout_s, **conditions)
+        is_so, view = cast("tuple[bool, ClusterView]", answer)
+        if not is_so:
+            raise WaitTimedOut(f"broker {broker_id} does not know {wanted} after {timeout_s} s; it knows {view}")
+        return view
+
+    def _ask_view(self, **partition: object) -> ClusterView:
+        """The view of a broker that runs and has a controller; of the largest side, if the network is cut."""
+        running = [broker for broker in self._brokers.values() if broker.is_running]
+        if not running:
+            raise BrokerStopped("No broker of the cluster runs")
+        broker = min(running, key=lambda each: (len(self._cut_off_from(each.id)), each.id))
+        self._wait(broker.id, DEFAULT_TIMEOUT_S, "a controller")
+        return cast("ClusterView", broker.ask("cluster_view", **partition))
+
+
+def _address(broker: ClusterBroker) -> tuple[str, int]:
+    host, _, port = broker.bootstrap_servers.rpartition(":")
+    return host, int(port)
+
+
+def _defaults(brokers: int) -> dict[str, SettingValue]:
+    """Settings that fit a cluster of that size; internal topics are small, as those of `Broker`."""
+    replicas = min(_REPLICAS_MAX, brokers)
+    return {
+        "offsets.topic.num.partitions": 1,
+        "offsets.topic.replication.factor": replicas,
+        "transaction.state.log.num.partitions": 1,
+        "transaction.state.log.replication.factor": replicas,
+        "transaction.state.log.min.isr": min(_MIN_ISR, replicas),
+        "zookeeper.session.timeout.ms": 6000,
+        "controlled.shutdown.retry.backoff.ms": 100,
+    }

@@ -1,0 +1,87 @@
+"""One broker of a cluster for tests. It keeps its id, port and data when it is stopped, killed and started again."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from typing import TYPE_CHECKING, Self
+
+from odradek.testing.broker import Broker
+from odradek.testing.cluster import cluster_questions  # noqa: F401 - registers its questions
+from odradek.testing.node.process_node import ProcessNode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class ClusterBroker(Broker):
+    """Made by `Cluster`, which also stops it."""
+
+    def __init__(self, broker_id: int, settings: Mapping[str, str], *, own_process: bool) -> None:
+        super().__init__(settings, own_process=own_process)
+        self.id = broker_id
+        self._is_paused = False
+
+    def __repr__(self) -> str:
+        return f"<broker {self.id}, {self.state}>"
+
+    @property
+    def state(self) -> str:
+        """`running`, `paused` or `stopped`."""
+        if self._node is None:
+            return "stopped"
+        return "paused" if self._is_paused else "running"
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it serves clients now."""
+        return self.state == "running"
+
+    def start(self) -> Self:
+        """Start it, or start it again with its port and data. Raises: StartupError."""
+        super().start()
+        listeners = (f"{name}://{address}" for name, address in self.addresses.items())
+        self._settings["listeners"] = ",".join(listeners)
+        return self
+
+    def stop(self) -> None:
+        """A controlled shutdown: the controller moves its leaderships away first."""
+        self.resume()
+        super().stop()
+
+    def restart(self) -> Self:
+        self.stop()
+        return self.start()
+
+    def kill(self) -> None:
+        """End the process at once (SIGKILL). Its session is not ended: `Cluster.kill` does that, too.
+
+        Does nothing if the broker does not run. Raises: RuntimeError if it has no process of its own.
+        """
+        if self._node is None:
+            return
+        self._signal(signal.SIGKILL)
+        self._is_paused = False
+        super().stop()
+
+    def pause(self) -> None:
+        """Stop its process for now (SIGSTOP): connections stay open, and nothing is answered."""
+        self._signal(signal.SIGSTOP)
+        self._is_paused = True
+
+    def resume(self) -> None:
+        """Let a paused process go on."""
+        if self._is_paused:
+            self._signal(signal.SIGCONT)
+            self._is_paused = False
+
+    def _signal(self, number: signal.Signals) -> None:
+        if not isinstance(self._node, ProcessNode):
+            raise RuntimeError(
+                f"broker {self.id} does not run" if self._node is None else "this needs Cluster(own_process=True)"
+            )
+        process_id = self._node.process_id
+        assert process_id is not None
+        with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+            os.kill(process_id, number)

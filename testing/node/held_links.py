@@ -1,0 +1,91 @@
+"""Links to other brokers that a test can hold: requests and answers wait, as when a network loses every packet.
+
+A request to a held address is not sent, and an answer from there is not given to the sender, until the address is
+released or the time-out of the request is over. What was received before is applied at the other end: the sender does
+not know.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+from odradek.protocol.codec.schema import Response
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from odradek.broker.inter_broker.ports import BrokerLink, MakeLink
+    from odradek.controller.model.broker_info import EndPoint
+    from odradek.protocol.codec.schema import Request
+
+ResponseT = TypeVar("ResponseT", bound=Response)
+Address: TypeAlias = "tuple[str, int]"
+
+_MS_PER_S = 1000
+
+
+class HeldLinks:
+    """The links of one broker, and the addresses that are held now."""
+
+    def __init__(self) -> None:
+        self._held: frozenset[Address] = frozenset()
+        self._changed: set[asyncio.Future[None]] = set()
+
+    def hold(self, addresses: Iterable[Address]) -> None:
+        """Hold these addresses and release all others."""
+        self._held = frozenset(addresses)
+        for future in self._changed:
+            if not future.done():
+                future.set_result(None)
+
+    def is_held(self, address: Address) -> bool:
+        return address in self._held
+
+    def wrap(self, make_link: MakeLink) -> MakeLink:
+        """Links that `make_link` makes, with the hold in front."""
+
+        def make(end_point: EndPoint, /, *, client_id: str) -> HeldLink:
+            return HeldLink(self, make_link(end_point, client_id=client_id), (end_point.host, end_point.port))
+
+        return make
+
+    async def change(self, closed: asyncio.Future[None]) -> None:
+        """Wait for the next `hold`, or for the end of a link."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._changed.add(future)
+        try:
+            await asyncio.wait({future, closed}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._changed.discard(future)
+
+
+class HeldLink:
+    """Implements `BrokerLink`."""
+
+    def __init__(self, links: HeldLinks, inner: BrokerLink, address: Address) -> None:
+        self._links = links
+        self._inner = inner
+        self._address = address
+        self._closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def exchange(
+        self, request: Request, response_type: type[ResponseT], *, version: int | None, timeout_ms: int
+    ) -> ResponseT:
+        async with asyncio.timeout(timeout_ms / _MS_PER_S):
+            await self._release()
+            answer = await self._inner.exchange(request, response_type, version=version, timeout_ms=timeout_ms)
+            await self._release()
+            return answer
+
+    async def _release(self) -> None:
+        """Wait until the address is not held. Raises: ConnectionAbortedError when the link is closed."""
+        while self._links.is_held(self._address):
+            await self._links.change(self._closed)
+            if self._closed.done():
+                raise ConnectionAbortedError(f"the link to {self._address[0]}:{self._address[1]} was closed")
+
+    def close(self) -> None:
+        if not self._closed.done():
+            self._closed.set_result(None)
+        self._inner.close()

@@ -1,0 +1,126 @@
+"""The cluster with its brokers in threads; tests/conformance/testing has it with processes and clients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from kazoo.client import KazooClient
+
+from odradek.testing import Cluster
+from odradek.testing.errors import BrokerStopped, WaitTimedOut
+from tests.support.waiting import eventually
+
+BROKERS = {0, 1, 2}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster(3, own_process=False, replica_lag_time_max_ms=1000, replica_fetch_wait_max_ms=100) as cluster:
+        _create(cluster, "t")
+        yield cluster
+
+
+def _create(cluster: Cluster, topic: str) -> None:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    admin.create_topics([NewTopic(topic, 1, 3)])[topic].result(20)
+    cluster.wait_for_in_sync_replicas(topic, replicas=BROKERS)
+
+
+def test_brokers_know_each_other(cluster: Cluster) -> None:
+    assert set(cluster.brokers) == BROKERS
+    assert cluster.controller in BROKERS
+    assert len(cluster.bootstrap_servers.split(",")) == 3
+    assert {broker.state for broker in cluster.brokers.values()} == {"running"}
+    assert repr(cluster.brokers[0]) == "<broker 0, running>"
+
+
+@pytest.mark.parametrize("to", sorted(BROKERS))
+def test_leaders_move(cluster: Cluster, to: int) -> None:
+    cluster.move_leader("t", to=to)
+    assert cluster.leader("t") == to
+
+
+def test_leaders_that_cannot_be(cluster: Cluster) -> None:
+    with pytest.raises(ValueError, match="broker 7 is not a replica of t-0"):
+        cluster.move_leader("t", to=7)
+    with pytest.raises(ValueError, match="none-0 does not exist"):
+        cluster.move_leader("none", to=0)
+
+
+def test_a_broker_stops_and_comes_back_on_its_port(cluster: Cluster) -> None:
+    controller = cluster.controller
+    address = cluster.brokers[controller].bootstrap_servers
+    cluster.stop_broker(controller)
+    assert cluster.controller != controller
+    assert address not in cluster.bootstrap_servers
+    assert cluster.brokers[controller].state == "stopped"
+    assert cluster.start_broker(controller).bootstrap_servers == address
+    cluster.wait_for_in_sync_replicas("t", replicas=BROKERS)
+
+
+def test_a_follower_that_is_cut_off_leaves_the_isr_and_comes_back(cluster: Cluster) -> None:
+    controller = cluster.controller
+    cluster.move_leader("t", to=controller)
+    (alone, *_) = sorted(BROKERS - {controller})
+    cluster.partition([alone], BROKERS - {alone})
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": "1"})
+    producer.produce("t", b"a follower without this record is out of sync")
+    assert producer.flush(10) == 0
+    cluster.wait_for_in_sync_replicas("t", replicas=BROKERS - {alone})
+    assert cluster.in_sync_replicas("t") == BROKERS - {alone}
+    cluster.heal()
+    cluster.wait_for_in_sync_replicas("t", replicas=BROKERS)
+
+
+def test_a_broker_whose_session_is_lost_registers_again(cluster: Cluster) -> None:
+    client = KazooClient(cluster.zookeeper.address)
+    client.start()
+    registered = client.exists("/brokers/ids/0").czxid
+    cluster.expire_session(0)
+    again = eventually(
+        lambda: client.exists("/brokers/ids/0"), accept=lambda stat: stat is not None and stat.czxid > registered
+    )
+    assert again.ephemeralOwner != 0
+    client.stop()
+    client.close()
+    cluster.wait_until_settled()
+
+
+def test_the_metadata_service_restarts_under_the_brokers(cluster: Cluster) -> None:
+    controller = cluster.controller
+    cluster.zookeeper.stop()
+    cluster.zookeeper.start()
+    _create(cluster, "after")
+    assert cluster.controller == controller
+
+
+def test_waits_say_what_is_there_instead(cluster: Cluster) -> None:
+    with pytest.raises(WaitTimedOut, match=r"does not know the replicas \(7,\) of t-0 in sync after 0.01 s; it knows"):
+        cluster.wait_for_in_sync_replicas("t", replicas=[7], timeout_s=0.01)
+    with pytest.raises(WaitTimedOut, match="a leader of t-0"):
+        cluster.wait_for_leader("t", leader=7, timeout_s=0.01)
+
+
+def test_threads_can_neither_be_killed_nor_paused(cluster: Cluster) -> None:
+    for action in (cluster.kill, cluster.pause):
+        with pytest.raises(RuntimeError, match="own_process"):
+            action(0)
+    cluster.resume(0)
+
+
+def test_a_broker_is_added() -> None:
+    with Cluster(1, own_process=False) as cluster:
+        assert cluster.add_broker().id == 1
+        assert len(cluster.bootstrap_servers.split(",")) == 2
+        with pytest.raises(RuntimeError, match="started already"):
+            cluster.start()
+    cluster.stop()
+    with pytest.raises(BrokerStopped):
+        _ = cluster.controller
+    with pytest.raises(BrokerStopped):
+        _ = cluster.zookeeper
+    with pytest.raises(ValueError, match="0 brokers"):
+        Cluster(0)

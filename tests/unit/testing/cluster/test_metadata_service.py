@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from odradek.broker.machine.startup_error import StartupError
+from odradek.testing.cluster.metadata_service import MetadataService
+
+
+def test_it_stops_and_starts_again_on_its_port(tmp_path: Path) -> None:
+    service = MetadataService(str(tmp_path))
+    service.open()
+    try:
+        address, way = service.address, service.address_for(0)
+        assert way != address
+        assert service.address_for(0) == way
+        assert service.address_for(1) != way
+        assert not service.expire_session(0), "no broker is registered"
+        service.stop()
+        assert not service.is_running
+        with pytest.raises(StartupError):
+            service.expire_session(0)
+        service.start()
+        assert service.is_running
+        assert service.address == address
+        with pytest.raises(RuntimeError):
+            service.start()
+        service.cut({0})
+        service.cut(set())
+    finally:
+        service.close()
+
+
+def test_a_service_that_cannot_start_leaves_no_thread(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    service = MetadataService(str(tmp_path / "file" / "below"))
+    with pytest.raises(StartupError):
+        service.open()
+    assert not service._thread.is_alive()
