@@ -6,7 +6,7 @@ Under pytest-xdist each worker process has its own. Nothing of a broker is impor
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from odradek.testing.async_broker import AsyncBroker
     from odradek.testing.broker import Broker
+    from odradek.testing.cluster.cluster import Cluster
 
 REPORT_TIMEOUT_S: Final = 5.0
 """A broker that does not answer within this time has no section in the report."""
@@ -82,6 +83,26 @@ def odradek_broker(request: pytest.FixtureRequest) -> Iterator[Callable[..., Bro
     yield start
     for broker in reversed(made):
         broker.stop()
+
+
+@pytest.fixture
+def odradek_cluster(request: pytest.FixtureRequest) -> Iterator[Callable[..., Cluster]]:
+    """Starts clusters of the test's own: `odradek_cluster(brokers=3, config=None, **configs)`, as
+    `odradek.testing.Cluster`.
+    """
+    made: list[Cluster] = []
+
+    def start(*arguments: Any, **options: Any) -> Cluster:
+        from odradek.testing.cluster.cluster import Cluster
+
+        cluster = Cluster(*arguments, **options).start()
+        made.append(cluster)
+        _used_by(request.node).extend(cluster.brokers.values())
+        return cluster
+
+    yield start
+    for cluster in reversed(made):
+        cluster.stop()
 
 
 @pytest.fixture

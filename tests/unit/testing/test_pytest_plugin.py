@@ -159,3 +159,30 @@ def test_a_wrong_line_of_the_ini_file_is_named(tmp_path: Path) -> None:
     text = "def test_x(odradek): ..."
     done = run_pytest(suite(tmp_path, text, "odradek_config =\n  compression.type\n"), "-q")
     assert "expected key=value, not 'compression.type'" in done.stdout, done.stdout + done.stderr
+
+
+CLUSTERS = """
+def test_a_cluster(odradek_cluster):
+    cluster = odradek_cluster(2, {"num.partitions": 3}, own_process=False)
+    assert len(cluster.bootstrap_servers.split(",")) == 2
+    started.append(cluster)
+
+
+def test_it_is_stopped_when_its_test_is_over(odradek_cluster):
+    assert not started[0].brokers
+
+
+def test_the_report_of_a_failed_test_has_each_broker(odradek_cluster):
+    odradek_cluster(2, own_process=False)
+    raise AssertionError("on purpose")
+
+
+started = []
+"""
+
+
+def test_clusters(tmp_path: Path) -> None:
+    run = run_pytest(suite(tmp_path, CLUSTERS), "-q")
+    assert "2 passed" in run.stdout, run.stdout
+    assert "1 failed" in run.stdout, run.stdout
+    assert run.stdout.count("odradek 127.0.0.1:") == 2, run.stdout
