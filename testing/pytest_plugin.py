@@ -6,16 +6,17 @@ Under pytest-xdist each worker process has its own. Nothing of a broker is impor
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator, Iterator
+    from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
 
     from odradek.testing.async_broker import AsyncBroker
     from odradek.testing.broker import Broker
     from odradek.testing.cluster.cluster import Cluster
+    from odradek.testing.node.settings import SettingValue
 
 REPORT_TIMEOUT_S: Final = 5.0
 """A broker that does not answer within this time has no section in the report."""
@@ -87,15 +88,19 @@ def odradek_broker(request: pytest.FixtureRequest) -> Iterator[Callable[..., Bro
 
 @pytest.fixture
 def odradek_cluster(request: pytest.FixtureRequest) -> Iterator[Callable[..., Cluster]]:
-    """Starts clusters of the test's own: `odradek_cluster(brokers=3, config=None, **configs)`, as
-    `odradek.testing.Cluster`.
-    """
+    """Starts clusters of the test's own, as `odradek.testing.Cluster`."""
     made: list[Cluster] = []
 
-    def start(*arguments: Any, **options: Any) -> Cluster:
+    def start(
+        brokers: int = 3,
+        config: Mapping[str, SettingValue] | None = None,
+        *,
+        own_process: bool = True,
+        **configs: SettingValue,
+    ) -> Cluster:
         from odradek.testing.cluster.cluster import Cluster
 
-        cluster = Cluster(*arguments, **options).start()
+        cluster = Cluster(brokers, config, own_process=own_process, **configs).start()
         made.append(cluster)
         _used_by(request.node).extend(cluster.brokers.values())
         return cluster
