@@ -87,7 +87,6 @@ NAMED_BY_TESTS_ALONE: dict[str, str] = {
     "timer/purgatory.py:num_keys": "tests see by it that nothing is left",
     "controller/model/acls.py:_missing_": "enum calls it",
     "broker/machine/worker_processes.py:process_ids": "tests see by it that processes end",
-    "controller/tree/embedded_tree.py:expire_session": "tests have sessions expire",
     "controller/znodes/znodes.py:encode_partitions": "the other side of decoding: tests write what old tools wrote",
     "coordinator/group/coordinator.py:waiting_count": "tests see by it that nobody is left waiting",
     "coordinator/group/state/group_metadata.py:static_member_count": "tests see by it that nobody is left",
