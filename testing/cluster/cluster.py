@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, Self, cast
 
+from odradek.controller.model.leader_and_isr import NO_LEADER
 from odradek.testing.cluster.cluster_broker import ClusterBroker
 from odradek.testing.cluster.cluster_questions import ClusterView
 from odradek.testing.cluster.metadata_service import MetadataService
@@ -32,7 +33,6 @@ DEFAULT_TIMEOUT_S: Final = 30.0
 
 _REPLICAS_MAX: Final = 3
 _MIN_ISR: Final = 2
-_NO_LEADER: Final = -1
 
 
 class Cluster:
@@ -146,7 +146,7 @@ class Cluster:
 
     def leader(self, topic: str, partition: int = 0) -> int:
         """The id of the broker that leads a partition; waits until there is one. Raises: WaitTimedOut."""
-        return self.wait_for_leader(topic, partition, other_than=_NO_LEADER)
+        return self.wait_for_leader(topic, partition, other_than=NO_LEADER)
 
     def in_sync_replicas(self, topic: str, partition: int = 0) -> set[int]:
         return set(self._ask_view(topic=topic, partition=partition).in_sync)
