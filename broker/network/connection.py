@@ -16,9 +16,8 @@ ended applies what it got when the time is over.
 End. Everything received before the end of the stream is applied and answered, in order, however long that takes; then
 the connection is closed. The last records of a producer with acks=0 that closes its socket are written only so, and a
 client may have shut down only its writing side. After a reset no response can be sent: requests are applied up to the
-first one that has a response, as in Apache Kafka, where the write of that response fails. The limits on buffered bytes
-and `connections.max.idle.ms` apply to such a connection too. TLS begins before the connection. With SASL each frame
-goes to `authentication` first; until then frames are small.
+first one that has a response, as in Apache Kafka, where the write of that response fails. All limits apply to such a
+connection too. TLS begins before the connection. With SASL each frame goes first to `authentication`; frames are small.
 
 Kafka: KafkaChannel, Selector, Processor.
 """
@@ -41,6 +40,7 @@ from odradek.broker.network.memory_pool import ConnectionMemory
 from odradek.broker.network.request_observer import complete_all
 from odradek.broker.network.response_sender import FileRegion, ResponseSender, retaining
 from odradek.broker.network.throttles import Throttles
+from odradek.broker.network.unread_tls import unread_tls_bytes
 from odradek.controller.model.broker_info import SecurityProtocol
 from odradek.protocol.codec.codec import EncodeError
 from odradek.protocol.framing import frame
@@ -139,8 +139,7 @@ class Connection(asyncio.Protocol):
         self.last_active_ms = 0
         """Monotonic time when bytes were last received or sent."""
         self._idle_task: TimerTask | None = None
-        self._close_reason: CloseReason | None = None
-        self._close_detail = ""
+        self._close_reason, self._close_detail = cast("CloseReason | None", None), ""
         self._transport: asyncio.Transport | None = None
         self._sender: ResponseSender | None = None
         self.listener_name, self.security_protocol = listener_name, security_protocol
@@ -188,8 +187,8 @@ class Connection(asyncio.Protocol):
             self._sender.resume()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        sender, self._transport = self._sender, None
-        if sender is None:  # released before the loop connected it
+        sender, transport, self._transport = self._sender, self._transport, None
+        if sender is None or transport is None:  # released before the loop connected it
             return
         was_unsent = sender.is_blocked
         sender.discard()
@@ -201,6 +200,8 @@ class Connection(asyncio.Protocol):
             self.abort(CloseReason.CONNECTION_FAILED, str(exc))
         else:  # a reset, or the end of a connection with TLS
             self._has_ended, self._reset = True, str(exc)
+            if self.security_protocol.has_tls:
+                self._frames.feed(unread_tls_bytes(transport))
             self._process()
 
     # -- what handlers and the dispatcher call
@@ -219,8 +220,7 @@ class Connection(asyncio.Protocol):
             return
         if response is not None:
             if self._reset is not None:
-                self.abort(CloseReason.CONNECTION_FAILED, self._reset)
-                return
+                return self.abort(CloseReason.CONNECTION_FAILED, self._reset)
             if ctx.slices is not None:
                 ctx.slices.submit(self._encoding(ctx, response))
                 return
