@@ -60,10 +60,10 @@ class AsyncFault:
         """Raises: AssertionError if the fault has changed a request."""
         checks.check_not_called(self._name, await self.calls())
 
-    async def wait_called(self, times: int = 1, timeout_s: float = checks.WAIT_S) -> None:
+    async def wait_called(self, times: int = 1, timeout: float = checks.WAIT_S) -> None:
         """Wait until the fault has changed so many requests. Raises: AssertionError when the time is over."""
-        status = await self._ask("wait_fault", number=self._number, times=times, timeout_s=timeout_s)
-        checks.check_waited(self._name, cast("RuleStatus", status), times, timeout_s)
+        status = await self._ask("wait_fault", number=self._number, times=times, timeout_s=timeout)
+        checks.check_waited(self._name, cast("RuleStatus", status), times, timeout)
 
     async def _status(self) -> RuleStatus:
         return cast("RuleStatus", await self._ask("fault_status", number=self._number))

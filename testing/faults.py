@@ -75,10 +75,10 @@ class Fault:
         """Raises: AssertionError if the fault has changed a request."""
         checks.check_not_called(self._name, self.calls)
 
-    def wait_called(self, times: int = 1, timeout_s: float = checks.WAIT_S) -> None:
+    def wait_called(self, times: int = 1, timeout: float = checks.WAIT_S) -> None:
         """Wait until the fault has changed so many requests. Raises: AssertionError when the time is over."""
-        status = self._ask("wait_fault", number=self._number, times=times, timeout_s=timeout_s)
-        checks.check_waited(self._name, cast("RuleStatus", status), times, timeout_s)
+        status = self._ask("wait_fault", number=self._number, times=times, timeout_s=timeout)
+        checks.check_waited(self._name, cast("RuleStatus", status), times, timeout)
 
     def _status(self) -> RuleStatus:
         return cast("RuleStatus", self._ask("fault_status", number=self._number))

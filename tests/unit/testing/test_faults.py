@@ -296,7 +296,7 @@ def test_assertions_say_what_happened(broker: Broker) -> None:
         with pytest.raises(AssertionError, match="The fault drop changed no request"):
             fault.assert_called()
         with pytest.raises(AssertionError, match=r"changed 0 requests in 0.01 s, not 1"):
-            fault.wait_called(timeout_s=0.01)
+            fault.wait_called(timeout=0.01)
     with broker.faults.not_leader("t", nth=2) as fault, connect(broker) as client:
         client.call(produce(("t", 0)), PRODUCE)
         with pytest.raises(AssertionError, match="1 request fulfilled its other conditions"):
