@@ -18,9 +18,9 @@ from odradek.controller.tree.private_file import IN_MEMORY
 from odradek.testing.node.activity import Activity, CountedIoPool, CountedTree, CountedWorkers
 from odradek.testing.node.advance import advance
 from odradek.testing.node.data_directory import DataDirectory
+from odradek.testing.node.fallible_files import FallibleFiles
 from odradek.testing.node.held_links import HeldLinks
 from odradek.testing.node.kept_ports import KeptPorts
-from odradek.testing.node.unsynced_files import UnsyncedFiles
 from odradek.testing.observations.observations import Observations
 from odradek.timer.clock import AdjustableClock
 
@@ -48,6 +48,7 @@ class RunningBroker:
         """Resets and advances come one after the other."""
         self.clock = AdjustableClock()
         self.activity = Activity()
+        self.files = FallibleFiles()
         self.links = HeldLinks()
         """The links to other brokers, which a test can hold."""
 
@@ -117,6 +118,7 @@ class RunningBroker:
             settings["log.dirs"] = os.path.join(self._directory.path, f"data-{self._servers}")
         config = BrokerConfig(settings)
         self.activity = activity = Activity()
+        self.files = FallibleFiles()
         server = KafkaServer(
             config,
             clock=self.clock,
@@ -126,7 +128,7 @@ class RunningBroker:
             machine=Machine(
                 io_pool=CountedIoPool(self._loop, activity),
                 workers=CountedWorkers(self._loop, activity),
-                fs=UnsyncedFiles(),
+                fs=self.files,
             ),
         )
         await server.start()

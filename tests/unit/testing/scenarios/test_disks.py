@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from odradek.protocol.api import ApiKey
+from odradek.protocol.errors import ErrorCode
+from odradek.testing import Broker
+from odradek.testing.scenarios import disk_full, slow_disk
+from tests.support.wire.raw_client import RawClient
+from tests.support.wire.requests import batch, build
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with Broker() as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def client(broker: Broker) -> Iterator[RawClient]:
+    host, _, port = broker.bootstrap_servers.rpartition(":")
+    with RawClient(host, int(port)) as connected:
+        create(connected, "t", {"flush.messages": "1"})
+        yield connected
+
+
+def create(client: RawClient, name: str, configs: dict[str, str]) -> int:
+    given = [{"name": key, "value": value} for key, value in configs.items()]
+    topics = [{"name": name, "num_partitions": 1, "replication_factor": 1, "configs": given}]
+    answer = client.call(build(ApiKey.CREATE_TOPICS, topics=topics, timeout_ms=10_000), 5)
+    return int(answer.topics[0].error_code)  # type: ignore[attr-defined]
+
+
+def produce(client: RawClient, value: bytes) -> int:
+    data = [{"name": "t", "partition_data": [{"index": 0, "records": batch(value)}]}]
+    answer = client.call(build(ApiKey.PRODUCE, acks=1, timeout_ms=5_000, topic_data=data), 9)
+    return int(answer.responses[0].partition_responses[0].error_code)  # type: ignore[attr-defined]
+
+
+def test_a_full_disk_refuses_records_and_takes_them_when_it_has_room(broker: Broker, client: RawClient) -> None:
+    before = len(broker.topic("t").records())
+    with disk_full(broker):
+        assert produce(client, b"refused") == ErrorCode.KAFKA_STORAGE_ERROR
+    broker.clock.advance("1s")  # a broker looks for room every second
+    assert produce(client, b"taken") == ErrorCode.NONE
+    assert broker.topic("t").values()[before:] == [b"taken"]
+
+
+def test_records_wait_for_a_slow_disk_and_others_do_not(broker: Broker, client: RawClient) -> None:
+    with slow_disk(broker, "200ms"):
+        started = time.monotonic()
+        assert produce(client, b"slow") == ErrorCode.NONE
+        assert time.monotonic() - started >= 0.2
+    started = time.monotonic()
+    assert produce(client, b"quick") == ErrorCode.NONE
+    assert time.monotonic() - started < 0.2
