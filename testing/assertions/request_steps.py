@@ -135,6 +135,7 @@ def line_of(request: RecordedRequest) -> str:
     """The request in one line, with the error codes of its answer."""
     topics = f" {','.join(request.topics[:3])}{',...' if len(request.topics) > 3 else ''}" if request.topics else ""
     outcome = ", ".join(request.errors[:3]) or ("ok" if request.has_answer else "no answer")
+    outcome += " (not sent)" if request.has_answer and not request.is_answer_sent else ""
     client = request.client_id or "-"
     return (
         f"{request.number} {client} {request.api} v{request.version}{topics}: {outcome} ({request.duration_ms:.1f} ms)"

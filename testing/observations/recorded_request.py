@@ -60,6 +60,8 @@ class RecordedRequest:
     """In parts; a number is the size of records that were not kept. None: there is no answer (Produce with acks=0, or
     the connection was closed), or it is too large to be kept."""
     has_answer: bool
+    is_answer_sent: bool = True
+    """False: the connection was closed before the answer was sent."""
     topic_names: Mapping[str, str] = field(default_factory=dict, repr=False)
     """By topic id, of requests that name topics by their ids."""
 

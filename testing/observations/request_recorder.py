@@ -162,6 +162,7 @@ def _recorded(number: int, ctx: RequestContext, kept: _Open) -> RecordedRequest:
         encoded_body=kept.body,
         encoded_answer=kept.answer,
         has_answer=kept.has_answer,
+        is_answer_sent=kept.has_answer and (times.response_bytes > 0 or connection.is_own_broker),
         topic_names=kept.topic_names,
     )
 

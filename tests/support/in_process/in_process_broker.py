@@ -84,14 +84,17 @@ class FakeConnection:
         self.begun.append(ctx)
 
     def complete(self, ctx: RequestContext, response: Response | None) -> None:
-        if ctx.times is not None:
-            ctx.times.completed(ctx)
         header = ctx.header
         if response is None:
             self.answers[header.correlation_id] = None
+            if ctx.times is not None:
+                ctx.times.completed(ctx)
             return
         parts = encode_response_parts(header.api_key, header.api_version, header.correlation_id, response)
         data = b"".join(map(_bytes_of, parts))
+        if ctx.times is not None:
+            ctx.times.response_bytes = len(data)
+            ctx.times.completed(ctx)
         correlation_id, decoded = decode_response(header.api_key, header.api_version, data)
         assert correlation_id == header.correlation_id
         self.answers[correlation_id] = decoded

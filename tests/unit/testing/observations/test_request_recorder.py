@@ -134,3 +134,13 @@ def test_neither_request_nor_response_is_kept(observed: ObservedBroker) -> None:
     recorder.request_completed(RequestContext(header, FakeConnection(), 0, 0))  # type: ignore[arg-type]
     assert waits.count(Change.REQUESTS) == 1, "one that began before the recorder was there"
     assert recorder.last_number == 0
+
+
+def test_an_answer_that_is_lost_with_its_connection(observed: ObservedBroker) -> None:
+    fields = {**produce_fields("u", batch(b"a")), "acks": 0}
+    observed.inner.send(observed.request(ApiKey.PRODUCE, **fields), 9)
+    (lost,) = observed.requests("Produce")
+    assert (lost.errors, lost.has_answer, lost.is_answer_sent) == (("UNKNOWN_TOPIC_OR_PARTITION",), True, False)
+    assert "UNKNOWN_TOPIC_OR_PARTITION (not sent)" in observed.failure_report()
+    observed.produce("t", b"a")
+    assert observed.requests("Produce")[-1].is_answer_sent
