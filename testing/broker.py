@@ -63,7 +63,8 @@ class Broker(BrokerAssertions):
     def reset(self) -> None:
         """Make the broker as new: topics, groups, transactions, configs and all else are gone, connections are closed.
 
-        The port stays the same.
+        The port stays the same. Raises: RuntimeError for a broker with log.dirs or zookeeper.connect, which keeps its
+        data.
         """
         self.ask("reset")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.machine.machine import Machine
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
     from odradek.controller.tree.metadata_tree import MetadataTree
     from odradek.timer.clock import Clock
+
+
+_DATA_KEYS: Final = frozenset({"log.dirs", "log.dir"})
 
 
 class RunningBroker:
@@ -72,10 +75,15 @@ class RunningBroker:
         """`host:port` of each listener, by its name, in the order of the configuration."""
         return {each.listener_name: f"{each.host or '127.0.0.1'}:{each.port}" for each in self.server.addresses}
 
+    @property
+    def _is_kept(self) -> bool:
+        """Whether the settings name a place for the data: it stays there."""
+        return not self._settings.keys().isdisjoint({*_DATA_KEYS, "zookeeper.connect"})
+
     async def start(self) -> None:
         """Start the broker. Raises: StartupError, ConfigError or OSError; nothing is left then."""
         try:
-            if "log.dirs" not in self._settings and "log.dir" not in self._settings:
+            if self._settings.keys().isdisjoint(_DATA_KEYS):
                 self._directory = DataDirectory()
             self._server = await self._start_server()
         except BaseException:
@@ -93,7 +101,12 @@ class RunningBroker:
             self._close()
 
     async def reset(self) -> None:
-        """Replace the broker by a fresh one on the same ports. The connections of clients are closed."""
+        """Replace the broker by a fresh one on the same ports. The connections of clients are closed.
+
+        Raises: RuntimeError if the settings name a place for the data.
+        """
+        if self._is_kept:
+            raise RuntimeError("a broker with log.dirs or zookeeper.connect keeps its data, and cannot be reset")
         async with self._changing:
             await self._reset()
 
@@ -143,7 +156,7 @@ class RunningBroker:
     async def _open_tree(
         self, config: BrokerConfig, clock: Clock, on_failure: Callable[[BaseException], None]
     ) -> MetadataTree:
-        if config.uses_zookeeper:
+        if self._is_kept:
             return await open_metadata_tree(config, clock, on_failure)
         tree = await CountedTree.open(IN_MEMORY, clock, on_failure)
         tree.activity = self.activity

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from pathlib import Path
 
 import pytest
 
@@ -37,5 +38,21 @@ def test_a_failed_start_leaves_no_directory() -> None:
         with pytest.raises(StartupError):
             await broker.start()
         assert broker._directory is None
+
+    asyncio.run(test())
+
+
+def test_data_in_a_named_place_stays_and_such_a_broker_cannot_be_reset(tmp_path: Path) -> None:
+    async def test() -> None:
+        settings = broker_settings({}, {"log.dirs": str(tmp_path)})
+        cluster_ids = []
+        for _ in range(2):
+            broker = RunningBroker(settings, asyncio.get_running_loop())
+            await broker.start()
+            cluster_ids.append(broker.server.cluster_id)
+            with pytest.raises(RuntimeError, match="cannot be reset"):
+                await broker.reset()
+            await broker.stop()
+        assert cluster_ids[0] == cluster_ids[1]
 
     asyncio.run(test())
