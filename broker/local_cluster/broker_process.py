@@ -32,10 +32,13 @@ class BrokerProcess:
         """The exit status; negative: the number of the signal that ended the process."""
 
     async def start(self) -> None:
-        """Begin to start. A session of its own: Ctrl-C is for the supervisor, which stops the brokers in order."""
+        """Begin to start. A session of its own: Ctrl-C is for the supervisor, which stops the brokers in order.
+
+        The broker stops when its standard input ends, so it does not outlive the supervisor.
+        """
         self._process = await asyncio.create_subprocess_exec(
             *self._command,
-            stdin=asyncio.subprocess.DEVNULL,
+            stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
             start_new_session=True,

@@ -22,6 +22,14 @@ BROKERS_MAX: Final = 100
 DERIVED: Final = ("broker.id", "listeners", "log.dirs", "log.dir", "zookeeper.connect", "advertised.listeners")
 """Configs that differ from broker to broker, so they cannot be given for all."""
 
+_PROGRAM: Final = """\
+from odradek.broker.machine.end_with_parent import end_with_parent
+end_with_parent()
+from odradek.broker.cli import main
+raise SystemExit(main())
+"""
+"""`odradek`, in a process that stops when the supervisor has ended."""
+
 _REPLICAS_DEFAULT: Final = 3
 _MIN_ISR_DEFAULT: Final = 2
 _PORT_MAX: Final = 65535
@@ -78,7 +86,7 @@ def broker_command(options: ClusterOptions, broker_id: int, zookeeper_connect: s
         "log.dirs": os.path.join(options.data, f"broker-{broker_id}"),
         "zookeeper.connect": zookeeper_connect,
     }
-    command = [sys.executable, "-m", "odradek", "serve", *([options.file] if options.file else [])]
+    command = [sys.executable, "-c", _PROGRAM, "serve", *([options.file] if options.file else [])]
     for override in (*(f"{key}={value}" for key, value in derived.items()), *options.overrides):
         command += ["--override", override]
     command += ["--log-level", options.log_level, "--log-format", options.log_format]

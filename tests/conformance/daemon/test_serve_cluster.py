@@ -75,3 +75,11 @@ def test_a_broker_that_is_killed_ends_the_cluster(cluster: ServedCluster) -> Non
     assert cluster.process.wait(30) == 1
     assert "has ended with signal 9; the cluster stops" in cluster.process.log_text()
     eventually(lambda: [each for each in others if each.is_running()], accept=lambda alive: not alive)
+
+
+def test_brokers_do_not_outlive_a_supervisor_that_is_killed(cluster: ServedCluster) -> None:
+    cluster.start()
+    brokers = cluster.brokers()
+    assert len(brokers) == 3
+    cluster.process.kill()
+    eventually(lambda: [each for each in brokers if each.is_running()], accept=lambda alive: not alive, timeout_s=30)
