@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from odradek.broker.config.config_sources import gather_settings
+from odradek.broker.machine.end_with_parent import end_with_parent
 from odradek.broker.machine.startup_error import StartupError
 
 BROKERS_MAX: Final = 100
@@ -22,9 +23,9 @@ BROKERS_MAX: Final = 100
 DERIVED: Final = ("broker.id", "listeners", "log.dirs", "log.dir", "zookeeper.connect", "advertised.listeners")
 """Configs that differ from broker to broker, so they cannot be given for all."""
 
-_PROGRAM: Final = """\
-from odradek.broker.machine.end_with_parent import end_with_parent
-end_with_parent()
+_PROGRAM: Final = f"""\
+from {end_with_parent.__module__} import {end_with_parent.__name__} as prepare
+prepare()
 from odradek.broker.cli import main
 raise SystemExit(main())
 """
