@@ -101,6 +101,8 @@ class ProcessNode:
             while True:
                 number, is_error, value = cast("tuple[int, bool, object]", read_message(output))
                 future = self._waiting.pop(number)
+                if not future.set_running_or_notify_cancel():
+                    continue  # nobody waits for the answer any more
                 if not is_error:
                     future.set_result(value)
                 else:
@@ -113,7 +115,8 @@ class ProcessNode:
             waiting = list(self._waiting.values())
             self._waiting.clear()
         for future in waiting:
-            future.set_exception(BrokerStopped(f"The process of the broker has ended with status {status}"))
+            if future.set_running_or_notify_cancel():
+                future.set_exception(BrokerStopped(f"The process of the broker has ended with status {status}"))
         self._stopped.set_result(None)
 
 

@@ -88,3 +88,17 @@ async def test_groups_and_transactions() -> None:
         assert await broker.groups() == ["g"]
         with pytest.raises(WaitTimedOut):
             await group.wait_for_state("Stable", timeout=0.01)
+
+
+@pytest.mark.parametrize("own_process", [False, True], ids=["thread", "process"])
+@async_test
+async def test_a_wait_that_is_cancelled(own_process: bool) -> None:
+    async with AsyncBroker(own_process=own_process) as broker:
+        waiting = asyncio.ensure_future(broker.topic("t").wait_for(timeout=30))
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(waiting, 0.1)
+        producer = AIOKafkaProducer(bootstrap_servers=broker.bootstrap_servers)
+        await producer.start()
+        await producer.send_and_wait("t", b"v")  # the question of the process ends now, and nobody waits for its answer
+        await producer.stop()
+        assert [record.value for record in await broker.topic("t").wait_for()] == [b"v"]
