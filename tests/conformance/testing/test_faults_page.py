@@ -26,7 +26,8 @@ def examples() -> Iterator[Callable[[Broker], None]]:
     for block in blocks("python"):
         names: dict[str, object] = {}
         exec(compile(block, "docs/faults.md", "exec"), names)
-        yield from (value for name, value in names.items() if name.startswith("test_") and callable(value))
+        if "Cluster" not in names:  # test_cluster_scenarios.py
+            yield from (value for name, value in names.items() if name.startswith("test_") and callable(value))
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,145 @@
+"""Failures of a cluster, for a block of a test that uses it meanwhile.
+
+    with scenarios.rolling_restart(cluster):
+        produce(cluster)
+
+What takes time (restarts, moves) happens in a thread while the block runs; the block ends when it is over.
+"""
+
+from __future__ import annotations
+
+import itertools
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Protocol, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from concurrent.futures import Future
+    from types import TracebackType
+
+OFFSETS_TOPIC = "__consumer_offsets"
+
+
+class ClusterPort(Protocol):
+    """What scenarios use of a `Cluster`."""
+
+    @property
+    def brokers(self) -> Mapping[int, object]: ...
+
+    @property
+    def controller(self) -> int: ...
+
+    def leader(self, topic: str, partition: int = 0) -> int: ...
+
+    def in_sync_replicas(self, topic: str, partition: int = 0) -> set[int]: ...
+
+    def restart(self, broker_id: int) -> object: ...
+
+    def start_broker(self, broker_id: int) -> object: ...
+
+    def kill(self, broker_id: int, *, notice: bool = True) -> None: ...
+
+    def move_leader(self, topic: str, partition: int = 0, *, to: int) -> None: ...
+
+    def partition(self, *groups: Iterable[int], without_zookeeper: Iterable[int] = ()) -> None: ...
+
+    def heal(self) -> None: ...
+
+
+class Meanwhile:
+    """`begin` is called before the block, `end` after it; the steps run in a thread during it.
+
+    The block waits for the thread. What a step raises is raised at the end of the block, unless the block has failed.
+    """
+
+    def __init__(
+        self,
+        steps: Iterable[Callable[[], object]] = (),
+        *,
+        begin: Callable[[], object] | None = None,
+        end: Callable[[], object] | None = None,
+    ) -> None:
+        self._steps = steps
+        self._begin = begin
+        self._end = end
+        self._pool = ThreadPoolExecutor(1, "odradek-scenario")
+        self._running: Future[None] | None = None
+        self._is_over = False
+        self.done = 0
+        """Steps that have been done."""
+
+    def __enter__(self) -> Self:
+        if self._begin is not None:
+            self._begin()
+        self._running = self._pool.submit(self._run)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._is_over = error is not None
+        self._pool.shutdown()
+        if self._end is not None:
+            self._end()
+        if error is None and self._running is not None:
+            self._running.result()
+
+    @property
+    def is_going_on(self) -> bool:
+        """Whether there are steps left to do."""
+        return self._running is not None and not self._running.done()
+
+    def _run(self) -> None:
+        for step in self._steps:
+            if self._is_over:
+                return
+            step()
+            self.done += 1
+
+
+def rolling_restart(cluster: ClusterPort) -> Meanwhile:
+    """Each broker is stopped in an orderly way and started again, one after the other."""
+    return Meanwhile([partial(cluster.restart, each) for each in sorted(cluster.brokers)])
+
+
+def leader_moves(cluster: ClusterPort, topic: str, partition: int = 0, *, times: int = 5) -> Meanwhile:
+    """The leader of a partition moves so often, each time to the next in-sync replica."""
+
+    def move() -> None:
+        replicas = sorted(cluster.in_sync_replicas(topic, partition))
+        leader = cluster.leader(topic, partition)
+        following = [each for each in replicas if each > leader] or [each for each in replicas if each != leader]
+        if not following:
+            raise ValueError(f"{topic}-{partition} has no other replica in sync that could lead: {replicas}")
+        cluster.move_leader(topic, partition, to=following[0])
+
+    return Meanwhile(itertools.repeat(move, times))
+
+
+def controller_loss(cluster: ClusterPort) -> Meanwhile:
+    """The controller is killed, and started again after the block."""
+    return _loss(cluster, lambda: cluster.controller)
+
+
+def coordinator_loss(cluster: ClusterPort, partition: int = 0) -> Meanwhile:
+    """The coordinator of the groups in a partition of `__consumer_offsets` is killed; after the block it starts again.
+
+    A test cluster has one such partition, unless `offsets.topic.num.partitions` says otherwise.
+    """
+    return _loss(cluster, lambda: cluster.leader(OFFSETS_TOPIC, partition))
+
+
+def network_partition(cluster: ClusterPort, *groups: Iterable[int], without_zookeeper: Iterable[int] = ()) -> Meanwhile:
+    """The network between groups of brokers is cut until the end of the block, as by `Cluster.partition`."""
+    return Meanwhile(begin=lambda: cluster.partition(*groups, without_zookeeper=without_zookeeper), end=cluster.heal)
+
+
+def _loss(cluster: ClusterPort, victim: Callable[[], int]) -> Meanwhile:
+    lost: list[int] = []
+
+    def begin() -> None:
+        lost.append(victim())
+        cluster.kill(lost[0])
+
+    return Meanwhile(begin=begin, end=lambda: cluster.start_broker(lost[0]))
