@@ -177,6 +177,16 @@ class KafkaError(Exception):
     def __repr__(self) -> str:
         return f"KafkaError({self.code.name}, {self.message!r})"
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Errors cross processes; subclasses have other constructors."""
+        return _unpickled, (type(self), self.code, self.message)
+
+
+def _unpickled(kind: type[KafkaError], code: ErrorCode, message: str) -> KafkaError:
+    error = kind.__new__(kind)
+    KafkaError.__init__(error, code, message)
+    return error
+
 
 REFRESHES_METADATA = frozenset(
     {

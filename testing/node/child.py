@@ -87,6 +87,8 @@ class Child:
 
     def _answer(self, number: int, is_error: bool, value: object) -> None:
         try:
+            if is_error:
+                pickle.loads(pickle.dumps(value))  # some errors can be pickled only
             write_message(self._answers, (number, is_error, value))
         except BrokenPipeError:
             return  # the end of stdin stops the broker

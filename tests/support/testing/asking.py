@@ -62,3 +62,15 @@ async def make_topic_of_test(broker: RunningBroker, name: str) -> None:
     topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
     (result,) = (await broker.services.admin.create_topics([topic], timeout_ms=5_000)).values()
     assert not result.error_code, result
+
+
+class Unreadable(Exception):
+    """Can be pickled, but not unpickled."""
+
+    def __init__(self, first: str, second: str) -> None:
+        super().__init__(first)
+
+
+@question
+async def raise_what_cannot_be_unpickled(broker: RunningBroker, text: str) -> None:
+    raise Unreadable(text, "")

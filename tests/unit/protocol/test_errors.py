@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import pickle
+
 from odradek.protocol.errors import DEFAULT_MESSAGES, REFRESHES_METADATA, RETRIABLE, ErrorCode, KafkaError
+from odradek.protocol.records.errors import CorruptRecordError
 
 
 def test_codes_are_consecutive() -> None:
@@ -36,3 +39,13 @@ def test_unknown_codes_are_unknown_server_errors() -> None:
     assert ErrorCode.for_code(3) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert ErrorCode.for_code(128) is ErrorCode.UNKNOWN_SERVER_ERROR
     assert ErrorCode.for_code(-2) is ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_errors_cross_processes() -> None:
+    for error in (
+        KafkaError(ErrorCode.NOT_COORDINATOR),
+        KafkaError(ErrorCode.NONE, "text"),
+        CorruptRecordError("bytes"),
+    ):
+        copy = pickle.loads(pickle.dumps(error))
+        assert (type(copy), copy.code, copy.message, str(copy)) == (type(error), error.code, error.message, str(error))

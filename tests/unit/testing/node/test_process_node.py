@@ -7,6 +7,7 @@ import pytest
 
 from odradek.broker.machine.startup_error import StartupError
 from odradek.controller.tree.metadata_tree import NoNode
+from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.testing.assertions import broker_assertions  # noqa: F401 - registers its questions
 from odradek.testing.node import lifecycle  # noqa: F401 - registers its questions
 from odradek.testing.node.ports import BrokerStopped
@@ -60,5 +61,17 @@ def test_a_question_that_nobody_waits_for_any_more_does_not_disturb_the_others()
         given_up = node.submit("group_view", {"group_id": "g", "after": 1_000, "wait_s": wait_s})
         assert given_up.cancel()
     node.submit("group_view", {"group_id": "g", "after": 1_000, "wait_s": 0.1}).result(10)
+    assert node.submit("process_id", {}).result(10) != os.getpid()
+    node.stop().result(10)
+
+
+def test_errors_travel_whatever_their_constructors_are() -> None:
+    node = ProcessNode(broker_settings({}, {}))
+    node.start().result(30)
+    with pytest.raises(KafkaError) as refused:
+        node.submit("producers", {"topic": "t", "partition": 0}).result(10)
+    assert refused.value.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    with pytest.raises(pickle.PicklingError, match="first text"):
+        node.submit("raise_what_cannot_be_unpickled", {"text": "first text"}).result(10)
     assert node.submit("process_id", {}).result(10) != os.getpid()
     node.stop().result(10)
