@@ -128,24 +128,24 @@ def check_change(configs: Mapping[str, str], *, per_broker: bool) -> None:
         [name for name in configs if name in PER_LISTENER_ONLY],
         "These security configs can be dynamically updated only per-listener using the listener prefix",
     )
+    _check_classes(configs, "principal.builder.class")
     for name, text in configs.items():
         key = dynamic_key(name)
         if key is not None:
             key.parse(text)
-    _check_classes(configs)
     if not per_broker:
         _refuse(
             names_of_one_broker(configs),
             "Cannot update these configs at default cluster level, broker id must be specified",
         )
+    _check_classes(configs, "sasl.server.callback.handler.class")
 
 
-def _check_classes(configs: Mapping[str, str]) -> None:
+def _check_classes(configs: Mapping[str, str], key: str) -> None:
     """Refuse Python classes: loading one runs code, which a request must not cause. Raises: ConfigError."""
     for name, text in configs.items():
-        for key, kafka_classes in _CLASSES.items():
-            if (name == key or name.endswith(f".{key}")) and text not in kafka_classes:
-                raise ConfigError.of_value(key, text, f"Class {text} could not be found.")
+        if (name == key or name.endswith(f".{key}")) and text.strip() not in _CLASSES[key]:
+            raise ConfigError.of_value(key, text, f"Class {text} could not be found.")
 
 
 def _refuse(names: list[str], message: str) -> None:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class TrackedSession:
+    """A session that has not ended."""
+
     session_id: int
     timeout_ms: int
     password: bytes

@@ -32,6 +32,8 @@ _HAS_TTL: Final = frozenset((_TTL, _TTL_SEQUENTIAL))
 
 @dataclass(frozen=True, slots=True)
 class Create:
+    """create, create2, createContainer or createTTL. `ttl` in ms."""
+
     type: OpCode
     path: str
     data: bytes | None
@@ -42,12 +44,16 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
+    """delete; `version` -1: any."""
+
     path: str
     version: int
 
 
 @dataclass(frozen=True, slots=True)
 class SetData:
+    """setData; `version` -1: any."""
+
     path: str | None
     data: bytes | None
     version: int
@@ -55,12 +61,16 @@ class SetData:
 
 @dataclass(frozen=True, slots=True)
 class Check:
+    """The check of a version, an operation of multi."""
+
     path: str | None
     version: int
 
 
 @dataclass(frozen=True, slots=True)
 class SetAcl:
+    """setACL; `version` is that of the ACLs, -1: any."""
+
     path: str | None
     acls: list[Acl] | None
     version: int

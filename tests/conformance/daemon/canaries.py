@@ -194,7 +194,7 @@ def objects(of: str) -> Iterator[object]:
     yield PasswordEncoder(secret=Password(of))
     yield credential
     yield JaasEntry(MODULE, {"password": of})
-    yield PlainSaslServer({"user_alice": of})
+    yield PlainSaslServer(lambda user, password: password == of)
     yield DelegationToken(info, key, {"SCRAM-SHA-256": credential})
     yield ZooKeeperTls(key_password=of)
     yield ZooKeeperSettings(hosts="zk", sasl={"password": of}, tls=ZooKeeperTls(key_password=of))

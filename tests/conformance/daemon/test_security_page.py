@@ -92,7 +92,7 @@ def serving(reader: Reader, command: list[str], directory: Path) -> Iterator[Non
 
 def test_the_client_of_the_page_prints_its_record(reader: Reader) -> None:
     assert reader.shell(blocks("sh")[CLIENT]) == "0 k hello\n"
-    [program] = blocks("python")
+    program, *_ = blocks("python")
     assert reader.python(program) == "0 b'k' b'hello'\n"
 
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import psutil
 import pytest
 
 from odradek.broker.apis.records.produce import SMALL_FRAME_BYTES
@@ -130,16 +131,26 @@ def worker_ids(broker: OdradekBroker) -> list[int]:
 
 
 def kill_workers(broker: OdradekBroker) -> int:
-    """Kill the worker processes; return how many signals were sent.
+    """Kill the worker processes and wait until they have ended; return how many were killed.
 
-    A listed process can be one killed before: the broker notices it with the next job and collects it at any moment.
+    A process that ends only when the broker gives it the next job would fail a job that the next kill fails, too; a
+    job is started twice. A listed process can be one killed before: the broker collects it with its next job.
     """
-    sent = 0
-    for pid in worker_ids(broker):
+    killed = [pid for pid in worker_ids(broker) if not has_ended(pid)]
+    for pid in killed:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-            sent += 1
-    return sent
+    for pid in killed:
+        eventually(lambda pid=pid: has_ended(pid))
+    return len(killed)
+
+
+def has_ended(pid: int) -> bool:
+    """The process has closed its files; perhaps its parent has not collected it."""
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 def test_killed_workers_lose_nothing_and_refuse_nothing(own: OdradekBroker) -> None:

@@ -146,7 +146,7 @@ def _scram() -> SaslServer:
 
 
 MECHANISMS: Final[dict[str, EnabledMechanism]] = {
-    "PLAIN": EnabledMechanism(lambda: PlainSaslServer({"user_u": "p"}), 0),
+    "PLAIN": EnabledMechanism(lambda: PlainSaslServer(lambda user, password: (user, password) == ("u", "p")), 0),
     "SCRAM-SHA-256": EnabledMechanism(_scram, 0),
     "OAUTHBEARER": EnabledMechanism(lambda: OAuthBearerSaslServer(UNSIGNED, lambda: None), 0),
 }
@@ -154,7 +154,11 @@ MECHANISMS: Final[dict[str, EnabledMechanism]] = {
 
 def _authenticator() -> SaslServerAuthenticator:
     return SaslServerAuthenticator(
-        MECHANISMS, ManualClock(NOW_MS), lambda request, version: ApiVersionsResponse(), unsupported_version_response
+        MECHANISMS,
+        ManualClock(NOW_MS),
+        lambda request, version: ApiVersionsResponse(),
+        unsupported_version_response,
+        lambda mechanism, authorization_id: f"User:{authorization_id}",
     )
 
 

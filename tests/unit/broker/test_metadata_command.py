@@ -10,7 +10,7 @@ import pytest
 
 from odradek.broker import cli
 from odradek.broker.metadata_command import zookeeper_settings
-from odradek.controller.tree import tree_store
+from odradek.controller.tree import node_table
 from odradek.controller.tree.embedded_tree import METADATA_FILE, EmbeddedTree, TreeDatabase
 from odradek.controller.tree.metadata_tree import Create, GetData
 from odradek.controller.tree.zookeeper_settings import ZooKeeperSettings
@@ -101,7 +101,7 @@ def test_missing_location_is_refused(data: Path, capsys: pytest.CaptureFixture[s
 def test_database_of_a_living_broker_is_refused(
     data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tree_store, "_LOCK_TIMEOUT_S", 0)
+    monkeypatch.setattr(node_table, "_LOCK_TIMEOUT_S", 0)
     asyncio.run(fill(data.parent / "copy" / METADATA_FILE))
     broker = sqlite3.connect(data.parent / "copy" / METADATA_FILE)
     broker.execute("PRAGMA locking_mode = EXCLUSIVE")

@@ -17,7 +17,7 @@ async def ask_metadata(client: AdminClient) -> None:
 def test_any_bootstrap_server_will_do(cluster: AdminCluster) -> None:
     cluster.unreachable = {1}
     outcome(lambda client: client.metadata(None))
-    assert cluster.requests(MetadataRequest) == [(3, MetadataRequest(topics=None, allow_auto_topic_creation=False))]
+    assert cluster.requests(MetadataRequest) == [(3, MetadataRequest(topics=None))]
 
 
 def test_without_any_the_command_fails_in_a_line(cluster: AdminCluster, capsys: pytest.CaptureFixture[str]) -> None:
