@@ -132,17 +132,13 @@ SIGNED: Final = JwtValidator(
 )
 
 
-class _Users:
+def _credential(user: str) -> ScramCredential | None:
     """SCRAM credentials of the user `u`."""
-
-    def scram_credential(self, mechanism: str, user: str, /) -> ScramCredential | None:
-        if user != "u":
-            return None
-        return ScramMechanism.SCRAM_SHA_256.credential(SALT, SALTED_PASSWORD, ITERATIONS)
+    return ScramMechanism.SCRAM_SHA_256.credential(SALT, SALTED_PASSWORD, ITERATIONS) if user == "u" else None
 
 
 def _scram() -> SaslServer:
-    return ScramSaslServer(ScramMechanism.SCRAM_SHA_256, _Users(), None, b"secret", bytes)
+    return ScramSaslServer(ScramMechanism.SCRAM_SHA_256, _credential, None, b"secret", bytes)
 
 
 MECHANISMS: Final[dict[str, EnabledMechanism]] = {
