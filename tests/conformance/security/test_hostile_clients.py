@@ -5,32 +5,63 @@ from __future__ import annotations
 import random
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
 
+import psutil
 import pytest
 
 from odradek.protocol.api import API, ApiKey
 from tests.conformance.security.conftest import Certificates
 from tests.support.loads import hostile_input
+from tests.support.loads.failed_logins import delayed_logins, login_times, rank_score
 from tests.support.loads.hostile_input import Connect, awaits_close
 from tests.support.loads.slow_clients import slow_and_idle
+from tests.support.loads.widest_requests import widest_requests
 from tests.support.processes.odradek_process import OdradekBroker, running
 from tests.support.processes.ports import free_port
-from tests.support.wire.raw_client import RawClient
+from tests.support.wire.raw_client import ConnectionClosedError, RawClient
 from tests.support.wire.requests import build
 
-FRAMES = 300
-JUNK = 200
-SIZES = 20
-IDLE = 100
-SLOW = 20
-MAX_IDLE_S = 4.0
+TIMEOUT_S = 3.0
+"""A request that waits for others is given up after that."""
 SOON_S = 5.0
 """Other tests use the machine at the same time."""
 ANSWERED = {ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE}
 LIMIT = 4_000
 """The frames of the slow clients have 2,000 bytes."""
 JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="secret";'
+SCRAM_JAAS = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+WIDEST_BYTES = 128 << 20
+PIPELINED = 10_000
+PIPELINED_BYTES = 32 << 20
+DELAY_MS = 3000
+LOGIN_BYTES = 64 * 1024
+STANDARD_DEVIATIONS_MAX = 6
+"""A larger difference between two samples of one distribution occurs once in 500 million runs."""
+
+
+class Counts(NamedTuple):
+    """How much of each."""
+
+    frames: int
+    junk: int
+    sizes: int
+    bombs: int
+    """Of each codec."""
+    apis: int
+    """Of which all arrays are filled."""
+    idle: int
+    slow: int
+    max_idle_s: float
+    logins: int
+    delayed_logins: int
+
+
+FEW = Counts(300, 200, 20, 1, 3, 100, 20, 4.0, 200, 200)
+FULL = Counts(20_000, 10_000, 1_000, 50, len(API), 5_000, 1_000, 120.0, 5_000, 1_000)
 
 
 class Listeners:
@@ -39,16 +70,16 @@ class Listeners:
     def __init__(self) -> None:
         self.plain, self.tls, self.sasl = free_port(), free_port(), free_port()
 
-    @property
-    def settings(self) -> dict[str, str]:
+    def settings(self, max_idle_s: float) -> dict[str, str]:
         listeners = f"PLAINTEXT://127.0.0.1:{self.plain},TLS://127.0.0.1:{self.tls},AUTH://127.0.0.1:{self.sasl}"
         return {
             "listeners": listeners,
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,TLS:SSL,AUTH:SASL_PLAINTEXT",
-            "sasl.enabled.mechanisms": "PLAIN",
+            "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
             "listener.name.auth.plain.sasl.jaas.config": JAAS,
+            "listener.name.auth.scram-sha-256.sasl.jaas.config": SCRAM_JAAS,
             "sasl.server.max.receive.size": str(LIMIT),
-            "connections.max.idle.ms": str(int(MAX_IDLE_S * 1000)),
+            "connections.max.idle.ms": str(int(max_idle_s * 1000)),
             "connection.failed.authentication.delay.ms": "0",
         }
 
@@ -58,11 +89,17 @@ def listeners() -> Listeners:
     return Listeners()
 
 
+@pytest.fixture(scope="module", params=[FEW, pytest.param(FULL, marks=pytest.mark.soak)], ids=["few", "full"])
+def counts(request: pytest.FixtureRequest) -> Counts:
+    chosen: Counts = request.param
+    return chosen
+
+
 @pytest.fixture(scope="module")
 def broker(
-    listeners: Listeners, certificates: Certificates, tmp_path_factory: pytest.TempPathFactory
+    counts: Counts, listeners: Listeners, certificates: Certificates, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[OdradekBroker]:
-    settings = certificates.broker_settings(**(hostile_input.SETTINGS | listeners.settings))
+    settings = certificates.broker_settings(**(hostile_input.SETTINGS | listeners.settings(counts.max_idle_s)))
     with running(OdradekBroker(tmp_path_factory.mktemp("hostile"), settings, listeners.plain)) as process:
         yield process
 
@@ -79,28 +116,35 @@ def connect(request: pytest.FixtureRequest, listeners: Listeners, certificates: 
     return opened
 
 
-def test_mutated_requests(broker: OdradekBroker, connect: Connect) -> None:
-    hostile_input.mutated_requests(broker, FRAMES, random.randrange(2**32), SOON_S, connect)
+def test_mutated_requests(broker: OdradekBroker, counts: Counts, connect: Connect) -> None:
+    hostile_input.mutated_requests(broker, counts.frames, random.randrange(2**32), SOON_S, connect)
 
 
 @pytest.mark.parametrize("connect", ["TLS", "SASL"], indirect=True)
-def test_impossible_sizes(broker: OdradekBroker, connect: Connect) -> None:
-    hostile_input.impossible_sizes(broker, SIZES, connect)
+def test_impossible_sizes(broker: OdradekBroker, counts: Counts, connect: Connect) -> None:
+    hostile_input.impossible_sizes(broker, counts.sizes, connect)
 
 
-def test_other_protocols(broker: OdradekBroker, connect: Connect) -> None:
-    hostile_input.other_protocols(broker, JUNK, random.randrange(2**32), connect)
+def test_other_protocols(broker: OdradekBroker, counts: Counts, connect: Connect) -> None:
+    hostile_input.other_protocols(broker, counts.junk, random.randrange(2**32), connect)
 
 
-@pytest.mark.parametrize(("listener", "slow"), [("tls", 0), ("sasl", SLOW)])
-def test_clients_that_do_not_authenticate(
-    broker: OdradekBroker, listeners: Listeners, listener: str, slow: int
+@pytest.mark.parametrize("where", ["tls", "sasl", "inside TLS"])
+def test_slow_and_idle_clients(
+    broker: OdradekBroker, counts: Counts, listeners: Listeners, certificates: Certificates, where: str
 ) -> None:
     """Without a byte of the handshake, or with a byte of a frame a second; a byte that is not TLS ends a connection."""
     with RawClient(broker.host, broker.port) as client:
         topic = {"name": "t", "num_partitions": 1, "replication_factor": 1}
         client.call(build(ApiKey.CREATE_TOPICS, topics=[topic], timeout_ms=10_000), 5)
-    slow_and_idle(broker, idle=IDLE, slow=slow, max_idle_s=MAX_IDLE_S, port=getattr(listeners, listener))
+    slow_and_idle(
+        broker,
+        idle=counts.idle,
+        slow=0 if where == "tls" else counts.slow,
+        max_idle_s=counts.max_idle_s,
+        port=listeners.sasl if where == "sasl" else listeners.tls,
+        tls=certificates.context(certificates.client) if where == "inside TLS" else None,
+    )
 
 
 def test_every_api_and_version_before_authentication(broker: OdradekBroker, listeners: Listeners) -> None:
@@ -126,3 +170,76 @@ def test_a_frame_above_the_limit_is_closed_before_it_is_read(
         client.sendall(struct.pack(">i", LIMIT))
         with pytest.raises(TimeoutError):
             awaits_close(client)
+
+
+@pytest.fixture
+def tls_client(listeners: Listeners, certificates: Certificates) -> Callable[[OdradekBroker], RawClient]:
+    context = certificates.context(certificates.client)
+    return lambda broker: RawClient(broker.host, listeners.tls, timeout_s=TIMEOUT_S, tls=context)
+
+
+def test_bombs_inside_tls(
+    broker: OdradekBroker, counts: Counts, tls_client: Callable[[OdradekBroker], RawClient]
+) -> None:
+    hostile_input.bombs(broker, counts.bombs, SOON_S, tls_client)
+
+
+def test_arrays_as_long_as_a_megabyte_allows_inside_tls(
+    broker: OdradekBroker, counts: Counts, tls_client: Callable[[OdradekBroker], RawClient]
+) -> None:
+    process, watch = psutil.Process(broker.pid), hostile_input.Watch(broker)
+    chosen = random.sample(list(API.values()), counts.apis)
+    before, most = process.memory_info().rss, 0
+    with watch.looking():
+        for _, frame in widest_requests(chosen):
+            with tls_client(broker) as client, suppress(OSError, ConnectionClosedError):
+                client.send_frame(frame)
+                client.receive_frame()
+            most = max(most, process.memory_info().rss)
+    assert watch.longest_s < SOON_S
+    assert most - before < WIDEST_BYTES
+
+
+def test_ten_thousand_requests_on_their_way_inside_tls_are_answered_in_order(
+    broker: OdradekBroker, tls_client: Callable[[OdradekBroker], RawClient]
+) -> None:
+    request = build(ApiKey.METADATA, topics=[])
+    before = psutil.Process(broker.pid).memory_info().rss
+    with tls_client(broker) as client:
+        sent = [client.send(request, 1) for _ in range(PIPELINED)]
+        for correlation_id in sent:
+            client.receive(ApiKey.METADATA, 1, correlation_id)
+    assert psutil.Process(broker.pid).memory_info().rss - before < PIPELINED_BYTES
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+def test_the_time_of_a_failed_login_does_not_tell_whether_the_user_exists(
+    broker: OdradekBroker, counts: Counts, listeners: Listeners, mechanism: str
+) -> None:
+    with RawClient(broker.host, broker.port) as client:
+        credential = {
+            "name": "alice",
+            "mechanism": 1,
+            "iterations": 4096,
+            "salt": b"s" * 26,
+            "salted_password": b"p" * 32,
+        }
+        client.call(build(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, deletions=[], upsertions=[credential]), 0)
+    rng = random.Random(random.randrange(2**32))
+    known, unknown = login_times(broker.host, listeners.sasl, mechanism, ("alice", "nobby"), counts.logins, rng)
+    score = rank_score(known, unknown)
+    print(f"{mechanism}: {score:+.1f} standard deviations between {counts.logins} logins of each")
+    assert abs(score) < STANDARD_DEVIATIONS_MAX
+
+
+def test_many_delayed_logins_cost_little(counts: Counts, certificates: Certificates, tmp_path: Path) -> None:
+    own = Listeners()
+    settings = certificates.broker_settings(**own.settings(600)) | {
+        "connection.failed.authentication.delay.ms": str(DELAY_MS),
+    }
+    with running(OdradekBroker(tmp_path, settings, own.plain)) as broker:
+        costs = delayed_logins(broker, own.sasl, counts.delayed_logins)
+    print(f"{counts.delayed_logins} delayed logins: {costs}")
+    assert costs.soonest_s >= DELAY_MS / 1000
+    assert costs.memory_bytes < counts.delayed_logins * LOGIN_BYTES
+    assert costs.longest_s < SOON_S

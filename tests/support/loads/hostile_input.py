@@ -204,7 +204,16 @@ def reset(broker: OdradekBroker, connect: Connect) -> None:
         rude.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
-def bombs(broker: OdradekBroker, count: int, soon_s: float = SOON_S) -> None:
+def plain_client(broker: OdradekBroker) -> RawClient:
+    return RawClient(broker.host, broker.port, timeout_s=30)
+
+
+def bombs(
+    broker: OdradekBroker,
+    count: int,
+    soon_s: float = SOON_S,
+    connect: Callable[[OdradekBroker], RawClient] = plain_client,
+) -> None:
     """Batches of a bomb of each codec, to a topic for which the broker has to decompress them."""
     with RawClient(broker.host, broker.port) as client:
         topic = {
@@ -217,7 +226,7 @@ def bombs(broker: OdradekBroker, count: int, soon_s: float = SOON_S) -> None:
     watch, before = Watch(broker), resident_with_workers(broker)
     most = before
     batches = [batch_of(codec, bomb()) for codec, bomb in BOMBS.values()]
-    with watch.looking(), RawClient(broker.host, broker.port, timeout_s=30) as client:
+    with watch.looking(), connect(broker) as client:
         for records in batches * count:
             data = [{"name": "bombed", "partition_data": [{"index": 0, "records": memoryview(records)}]}]
             produced = client.call(build(ApiKey.PRODUCE, acks=1, timeout_ms=10_000, topic_data=data), 8)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import statistics
 import struct
 import threading
@@ -49,11 +50,13 @@ def p99(waits: list[float]) -> float:
 
 
 @contextmanager
-def trickling(broker: OdradekBroker, count: int, port: int) -> Iterator[list[socket.socket]]:
+def trickling(
+    broker: OdradekBroker, count: int, port: int, tls: ssl.SSLContext | None = None
+) -> Iterator[list[socket.socket]]:
     """Connections that send one byte of a request every second."""
     frame = encode_request(RequestHeader(ApiKey.METADATA, 9, 1, "x" * 2_000), MetadataRequest(topics=[]))
     data = struct.pack(">i", len(frame)) + frame
-    clients = connections(broker, count, port)
+    clients = connections(broker, count, port, tls)
     stopping = threading.Event()
 
     def trickle() -> None:
@@ -74,12 +77,17 @@ def trickling(broker: OdradekBroker, count: int, port: int) -> Iterator[list[soc
             client.close()
 
 
-def connections(broker: OdradekBroker, count: int, port: int) -> list[socket.socket]:
-    """That many, opened no faster than the broker accepts them: `socket.listen.backlog.size` are 50."""
-    process, clients = psutil.Process(broker.pid), []
+def connections(broker: OdradekBroker, count: int, port: int, tls: ssl.SSLContext | None = None) -> list[socket.socket]:
+    """That many, opened no faster than the broker accepts them: `socket.listen.backlog.size` are 50.
+
+    With `tls` a connection has made its handshake.
+    """
+    process = psutil.Process(broker.pid)
+    clients: list[socket.socket] = []
     before = process.num_fds()
     while len(clients) < count:
-        clients += [socket.create_connection((broker.host, port)) for _ in range(min(BACKLOG, count - len(clients)))]
+        some = [socket.create_connection((broker.host, port)) for _ in range(min(BACKLOG, count - len(clients)))]
+        clients += some if tls is None else [tls.wrap_socket(client, server_hostname="localhost") for client in some]
         accepted = before + len(clients) - BACKLOG // 2  # connections of before may still be closing
         eventually(process.num_fds, accept=lambda count, accepted=accepted: count >= accepted)  # type: ignore[misc]
     return clients
@@ -89,16 +97,23 @@ def is_open(client: socket.socket) -> bool:
     client.setblocking(False)
     try:
         return client.recv(1) != b""
-    except BlockingIOError:
+    except (BlockingIOError, ssl.SSLWantReadError):
         return True
     except OSError:
         return False
 
 
 def slow_and_idle(
-    broker: OdradekBroker, *, idle: int, slow: int, max_idle_s: float, port: int = 0
+    broker: OdradekBroker,
+    *,
+    idle: int,
+    slow: int,
+    max_idle_s: float,
+    port: int = 0,
+    tls: ssl.SSLContext | None = None,
 ) -> tuple[float, float]:
     """Idle connections are closed after `max_idle_s` seconds, slow ones stay. `port`: of another listener for both.
+    `tls`: it has TLS, and both make the handshake.
 
     Returns the p99 of a produce in ms, alone and beside them.
     """
@@ -106,9 +121,9 @@ def slow_and_idle(
     latencies_ms(broker)
     alone = p99(latencies_ms(broker))
     descriptors = process.num_fds()
-    with trickling(broker, slow, port or broker.port) as senders:
+    with trickling(broker, slow, port or broker.port, tls) as senders:
         opened = time.monotonic()
-        silent = connections(broker, idle, port or broker.port)
+        silent = connections(broker, idle, port or broker.port, tls)
         opened_s = time.monotonic() - opened
         beside = p99(latencies_ms(broker))
         print(f"p99 of a produce: alone {alone:.2f} ms, beside {idle} idle and {slow} slow ones {beside:.2f} ms")

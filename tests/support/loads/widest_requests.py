@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
-from odradek.protocol.api import API
+from odradek.protocol.api import API, ApiSpec
 from odradek.protocol.codec.codec import encode
 from odradek.protocol.codec.schema import Field, Kind, Primitive, Request, Struct
 from odradek.protocol.headers import RequestHeader, encode_request
@@ -16,9 +16,9 @@ LARGEST_BYTES: Final = 1 << 20
 HEADER_BYTES: Final = 100
 
 
-def widest_requests() -> Iterator[tuple[str, bytes]]:
+def widest_requests(specs: Iterable[ApiSpec] = tuple(API.values())) -> Iterator[tuple[str, bytes]]:
     """(name, frame without its length), for the first and the last version of every API but the controller's."""
-    for spec in API.values():
+    for spec in specs:
         if spec.key in OF_THE_CONTROLLER:
             continue
         for version in sorted({spec.min_version, spec.max_version}):
