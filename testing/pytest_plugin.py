@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 REPORT_TIMEOUT_S: Final = 5.0
 """A broker that does not answer within this time has no section in the report."""
 
-_BROKERS: Final = pytest.StashKey[list["Broker"]]()
-"""The brokers that a test uses."""
+_USED: Final = pytest.StashKey[list["Broker | Cluster"]]()
+"""The brokers and clusters that a test uses."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -87,30 +87,6 @@ def odradek_broker(request: pytest.FixtureRequest) -> Iterator[Callable[..., Bro
 
 
 @pytest.fixture
-def odradek_cluster(request: pytest.FixtureRequest) -> Iterator[Callable[..., Cluster]]:
-    """Starts clusters of the test's own, as `odradek.testing.Cluster`."""
-    made: list[Cluster] = []
-
-    def start(
-        brokers: int = 3,
-        config: Mapping[str, SettingValue] | None = None,
-        *,
-        own_process: bool = True,
-        **configs: SettingValue,
-    ) -> Cluster:
-        from odradek.testing.cluster.cluster import Cluster
-
-        cluster = Cluster(brokers, config, own_process=own_process, **configs).start()
-        made.append(cluster)
-        _used_by(request.node).extend(cluster.brokers.values())
-        return cluster
-
-    yield start
-    for cluster in reversed(made):
-        cluster.stop()
-
-
-@pytest.fixture
 def odradek_async_broker(odradek_broker: Callable[..., Broker]) -> Callable[..., Awaitable[AsyncBroker]]:
     """The same for coroutines: `await odradek_async_broker(config=None, **configs)`."""
 
@@ -124,6 +100,25 @@ def odradek_async_broker(odradek_broker: Callable[..., Broker]) -> Callable[...,
     return start
 
 
+@pytest.fixture
+def odradek_cluster(request: pytest.FixtureRequest) -> Iterator[Callable[..., Cluster]]:
+    """Starts clusters: `odradek_cluster(3, config=None, **configs)`, as `odradek.testing.Cluster`."""
+    made: list[Cluster] = []
+
+    def start(brokers: int = 3, config: Mapping[str, SettingValue] | None = None, **options: object) -> Cluster:
+        from odradek.testing.cluster.cluster import Cluster
+
+        configs = {**_ini_configs(request.config), **(config or {})}
+        cluster = Cluster(brokers, configs, **options).start()  # type: ignore[arg-type]
+        made.append(cluster)
+        _used_by(request.node).append(cluster)
+        return cluster
+
+    yield start
+    for cluster in reversed(made):
+        cluster.stop()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
@@ -131,8 +126,8 @@ def pytest_runtest_makereport(
     """Add a section for each broker of a failed test."""
     report = yield
     if report.failed and report.when != "teardown":
-        for broker in item.stash.get(_BROKERS, []):
-            report.sections.append(_section(broker))
+        for used in item.stash.get(_USED, []):
+            report.sections += [_section(broker) for broker in getattr(used, "brokers", {0: used}).values()]
     return report
 
 
@@ -163,8 +158,8 @@ class _SessionBroker:
             self._broker = None
 
 
-def _used_by(item: pytest.Item) -> list[Broker]:
-    return item.stash.setdefault(_BROKERS, [])
+def _used_by(item: pytest.Item) -> list[Broker | Cluster]:
+    return item.stash.setdefault(_USED, [])
 
 
 def _make(config: pytest.Config, /, *arguments: object, **options: object) -> Broker:
@@ -174,9 +169,12 @@ def _make(config: pytest.Config, /, *arguments: object, **options: object) -> Br
     given, *rest = arguments or (options.pop("config", None),)
     if rest or not isinstance(given, dict | None):
         raise TypeError("a broker takes one mapping of configs; give other options by name")
-    settings = dict(_pair(line) for line in config.getini("odradek_config"))
     options.setdefault("own_process", config.getini("odradek_own_process"))
-    return Broker({**settings, **(given or {})}, **options)  # type: ignore[arg-type]
+    return Broker({**_ini_configs(config), **(given or {})}, **options)  # type: ignore[arg-type]
+
+
+def _ini_configs(config: pytest.Config) -> dict[str, str]:
+    return dict(_pair(line) for line in config.getini("odradek_config"))
 
 
 def _pair(line: str) -> tuple[str, str]:

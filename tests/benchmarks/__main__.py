@@ -20,6 +20,7 @@ from tests.benchmarks.contenders import contenders
 HERE = Path(__file__).parent
 BESIDE_APACHE = (
     "start_up",
+    "test_kit",
     "commands",
     "produce",
     "consume",

@@ -99,6 +99,22 @@ def test_fixtures(tmp_path: Path) -> None:
     assert done.returncode == 0
 
 
+CLUSTER = """
+def test_a_cluster(odradek_cluster):
+    cluster = odradek_cluster(2, own_process=False)
+    assert cluster.controller in (0, 1)
+    assert cluster.brokers[1].ask("config_of_broker", name="compression.type") == "lz4"
+    raise AssertionError
+"""
+
+
+def test_a_cluster_of_the_tests_own(tmp_path: Path) -> None:
+    text = "from tests.support.testing import asking\n" + CLUSTER
+    done = run_pytest(suite(tmp_path, text, "odradek_config =\n  compression.type=lz4\n"), "-q")
+    assert "raise AssertionError\nE" in done.stdout, done.stdout + done.stderr
+    assert done.stdout.count("- odradek 127.0.0.1:") == 2, done.stdout
+
+
 FAILURES = """
 import pytest
 
