@@ -10,8 +10,10 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+
+from tests.support.processes.processor_time import ProcessorTime
 
 POLL_INTERVAL_S = 0.02
 LOG_TAIL_LINES = 60
@@ -65,6 +67,13 @@ class ManagedProcess:
     def wait_for_line(self, pattern: str, timeout_s: float) -> re.Match[str]:
         """Wait until the log holds `pattern`; fail at once if the process ends before it."""
         deadline = time.monotonic() + timeout_s
+        return self._wait_for_line(pattern, lambda: f"within {timeout_s} s" if time.monotonic() > deadline else None)
+
+    def wait_for_line_in_processor_time(self, pattern: str, limit_s: float) -> re.Match[str]:
+        """Like `wait_for_line`, but the limit is what the process and its children use of the processor from now on."""
+        return self._wait_for_line(pattern, ProcessorTime(self.pid, limit_s).refusal)
+
+    def _wait_for_line(self, pattern: str, refusal: Callable[[], str | None]) -> re.Match[str]:
         while True:
             ended = not self.is_running
             match = re.search(pattern, self.log_text(), re.MULTILINE)
@@ -72,8 +81,8 @@ class ManagedProcess:
                 return match
             if ended:
                 raise self.error(f"ended with status {self._running().returncode} before printing {pattern!r}")
-            if time.monotonic() > deadline:
-                raise self.error(f"did not print {pattern!r} within {timeout_s} s")
+            if (why := refusal()) is not None:
+                raise self.error(f"did not print {pattern!r} {why}")
             time.sleep(POLL_INTERVAL_S)
 
     def wait(self, timeout_s: float) -> int:

@@ -196,10 +196,13 @@ class SparkJob:
         environment = {"PYTHONPATH": str(REPOSITORY)}
         self.process = ManagedProcess(command, directory / f"{module}.log", cwd=directory, env=environment)
 
-    def run(self, begun: str, timeout_s: float) -> str:
-        """Run the job, which prints `begun` on its way, to its end, a good one, and return what it printed."""
+    def run(self, begun: str, start_limit_s: float, timeout_s: float) -> str:
+        """Run the job, which prints `begun` on its way, to its end, a good one, and return what it printed.
+
+        `start_limit_s`: of processor time until `begun`; `timeout_s`: from then on.
+        """
         self.process.start()
-        self.process.wait_for_line(begun, timeout_s)
+        self.process.wait_for_line_in_processor_time(begun, start_limit_s)
         children = psutil.Process(self.process.pid).children(recursive=True)
         status = self.process.wait(timeout_s)
         if status != 0:
