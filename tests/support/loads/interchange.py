@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Final, Literal
 
 from odradek.broker.metadata_command import open_nodes
-from odradek.controller.tree.metadata_tree import GetData, Multi, SetData
+from odradek.controller.tree.metadata_tree import Delete, GetData, Multi, SetData
+from odradek.controller.znodes.metadata_copy import read_snapshot
 from odradek.controller.znodes.znodes import partition_state_path
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.broker import Broker
@@ -35,7 +36,7 @@ SETTINGS: Final[Mapping[str, str]] = {
     "log.cleaner.backoff.ms": "100",
     "log.index.interval.bytes": "300",
     "offsets.topic.segment.bytes": "2000",
-    "zookeeper.session.timeout.ms": "3000",
+    "zookeeper.session.timeout.ms": "18000",  # Kafka's default: a broker without a core must not lose its session
 }
 COMMAND_TIMEOUT_S: Final = 30
 
@@ -58,8 +59,7 @@ class Relay:
         before, self._served_by = self._served_by, target
         if before is not None:
             asyncio.run(self._raise_leader_epochs(before))
-            # After a kill the refusals last until ZooKeeper has given the session up.
-            eventually(lambda: self.copy_metadata(before, OTHER[before]), accept=lambda refusal: not refusal)
+            assert self.copy_metadata(before, OTHER[before]) == ""
         self.brokers[target].start()
         return self.brokers[target]
 
@@ -81,11 +81,20 @@ class Relay:
         return done.stderr if done.returncode else ""
 
     def end(self, target: Target, ending: Ending) -> None:
-        """Stop or kill the broker that runs; a killed one leaves its session in ZooKeeper."""
+        """Stop or kill the broker that runs. Nobody waits for the session of a killed one: see `_end_session`."""
         if ending == "stop":
             self.brokers[target].stop()
         else:
             self.brokers[target].close()
+            if target == "apache":
+                assert "belongs to a session" in self.copy_metadata(target, OTHER[target])
+                asyncio.run(self._end_session(target))
+
+    async def _end_session(self, target: Target) -> None:
+        """Delete the nodes of the session, as ZooKeeper does when it runs out."""
+        async with open_nodes(self._locations[target], is_target=False) as nodes:
+            for path in (await read_snapshot(nodes)).ephemeral:
+                await nodes.submit([Delete(path)])
 
     def close(self) -> None:
         for broker in self.brokers.values():
