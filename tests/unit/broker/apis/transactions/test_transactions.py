@@ -9,7 +9,7 @@ import pytest
 
 from odradek.protocol.api import ApiKey
 from odradek.protocol.errors import ErrorCode
-from tests.support.in_process.in_process_broker import InProcessBroker, in_process_broker
+from tests.support.in_process.in_process_broker import FakeConnection, InProcessBroker, in_process_broker
 from tests.support.wire.requests import build
 
 NONE = ErrorCode.NONE
@@ -75,6 +75,24 @@ def test_a_fenced_producer_gets_the_error_code_that_its_version_knows(
     request = build(ApiKey.INIT_PRODUCER_ID, transactional_id="fenced", transaction_timeout_ms=1000, **mine)
     answer: Any = broker.call(request, version)
     assert answer.error_code == told
+
+
+def test_the_end_of_a_transaction_is_answered_in_the_call_that_brings_it(broker: InProcessBroker) -> None:
+    """Neither a turn of the event loop nor a tick of the timer lies between the request and its answer."""
+    broker.create_topic("ended")
+    producer = init(broker, "ends")
+    who = {"transactional_id": "ends", "producer_id": producer.producer_id, "producer_epoch": producer.producer_epoch}
+    added = {**who, "topics": [{"name": "ended", "partitions": [0]}], "verify_only": False}
+    broker.call(build(ApiKey.ADD_PARTITIONS_TO_TXN, transactions=[added]), 4)
+    frame = broker.frame(build(ApiKey.END_TXN, committed=True, **who), 3)
+    connection = FakeConnection()
+
+    async def dispatch() -> list[Any]:
+        broker.dispatch(connection, memoryview(frame), broker.clock.monotonic_ms())
+        return list(connection.answers.values())
+
+    (answer,) = broker.run(dispatch())
+    assert answer.error_code == NONE
 
 
 def test_a_marker_without_a_producer_id_is_refused_before_others_are_written(broker: InProcessBroker) -> None:
