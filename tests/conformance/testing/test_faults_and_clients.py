@@ -6,31 +6,18 @@ requests the fault changed. All clients have short time-outs and no idempotence,
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pytest
 
-from odradek.protocol.api import ApiKey
 from odradek.testing import Broker
+from tests.support.loads.fault_runs import Outcome, Seen, run
 from tests.support.loads.faulted_clients import CLIENT_ID, Aiokafka, FaultedClient, Java, KafkaPython, Librdkafka
-from tests.support.wire.raw_client import RawClient
-from tests.support.wire.requests import batch, build
 
-TOPIC = "t"
 NAMES = ("librdkafka", "aiokafka", "kafka-python", "java")
 Keys = dict[str, object]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Seen:
-    """What one client did."""
-
-    answer: str
-    records: int
-    changed: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,9 +144,6 @@ ROWS = [
     Row(work="transact", fault="coordinator_moved", keys=END, seen=same("committed", 1)),
 ]
 
-Outcome = tuple[Seen, float, list[tuple[str, str, int, str]]]
-"""What a client did, how long that took, and the requests that were changed."""
-
 
 @pytest.fixture(scope="module")
 def outcomes() -> Iterator[dict[tuple[str, str], tuple[Outcome, Outcome]]]:
@@ -183,32 +167,10 @@ def run_all(client: FaultedClient) -> dict[str, tuple[Outcome, Outcome]]:
                 broker, client, row, lambda row=row: broker.faults.add(row.fault, client_id=CLIENT_ID, **row.keys)
             )
             record = broker.faults.record()
-            again = run(broker, client, row, lambda record=record: broker.faults.replay(record))
+            again = run(broker, client, row.work, lambda record=record: broker.faults.replay(record))
             broker.faults.assert_replayed()
             found[row.name] = first, again
     return found
-
-
-def run(broker: Broker, client: FaultedClient, row: Row, begin: Callable[[], object]) -> Outcome:
-    broker.reset()
-    prepare(broker, with_record=row.work in ("fetch", "commit"))
-    begin()
-    started = time.monotonic()
-    answer = client.run(row.work, broker.bootstrap_servers, TOPIC)
-    took_s = time.monotonic() - started
-    record = broker.faults.record()
-    records = len(broker.topic(TOPIC).records())
-    return Seen(answer=answer, records=records, changed=len(record.events)), took_s, record.sequence()
-
-
-def prepare(broker: Broker, *, with_record: bool) -> None:
-    host, _, port = broker.bootstrap_servers.rpartition(":")
-    with RawClient(host, int(port), "preparing") as client:
-        topics = [{"name": TOPIC, "num_partitions": 1, "replication_factor": 1}]
-        client.call(build(ApiKey.CREATE_TOPICS, topics=topics, timeout_ms=10_000), 5)
-        if with_record:
-            data = [{"name": TOPIC, "partition_data": [{"index": 0, "records": batch(b"value")}]}]
-            client.call(build(ApiKey.PRODUCE, acks=1, timeout_ms=5_000, topic_data=data), 9)
 
 
 @pytest.mark.parametrize("client", NAMES)
