@@ -7,7 +7,7 @@ this process or in a child; so arguments and answers are plain values.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Iterable
 from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeVar
 
@@ -44,6 +44,13 @@ class AsksLater(Protocol):
 
     def ask(self, name: str, /, **arguments: object) -> Awaitable[object]:
         """The same, for a coroutine."""
+
+
+def check_name(name: str, names: Iterable[str], what: str) -> None:
+    """Raises: ValueError if Kafka has no such name. A wait for a misspelt name would only time out."""
+    known = sorted(names)
+    if name not in known:
+        raise ValueError(f"There is no {what} {name!r}; Kafka's names are: {', '.join(known)}")
 
 
 def ask(kind: type[T], name: str, /, **arguments: object) -> Steps[T]:

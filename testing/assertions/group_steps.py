@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from odradek.testing.assertions.asking import Deadline, ask
+from odradek.coordinator.group.state.group_states import GroupState
+from odradek.testing.assertions.asking import Deadline, ask, check_name
 from odradek.testing.assertions.group_questions import MISSING, GroupAnswer, GroupView
 from odradek.testing.errors import WaitTimedOut
 
@@ -36,7 +37,8 @@ def wait_for(group_id: str, where: GroupWhere, wanted: str, timeout_s: float) ->
 
 
 def in_state(state: str, members: int | None) -> GroupWhere:
-    """Takes the group in this state, with so many members."""
+    """Takes the group in this state, with so many members. Raises: ValueError for an unknown state."""
+    check_name(state, (each.value for each in GroupState), "state of a group")
     return lambda group: group.state == state and members in (None, len(group.members))
 
 

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from odradek.testing.assertions.asking import Deadline, ask
+from odradek.protocol.api import API
+from odradek.testing.assertions.asking import Deadline, ask, check_name
 from odradek.testing.assertions.request_questions import RequestsSlice
 from odradek.testing.errors import WaitTimedOut
 from odradek.testing.observations.recorded_request import RecordedRequest
@@ -37,6 +38,11 @@ class Selection:
     where: Callable[[RecordedRequest], object] | None = None
     own: bool = False
     """With the requests of the broker itself."""
+
+    def __post_init__(self) -> None:
+        """Raises: ValueError for an API that Kafka does not have."""
+        if self.api is not None:
+            check_name(self.api, (spec.name for spec in API.values()), "API")
 
     def takes(self, request: RecordedRequest) -> bool:
         """Topic and `where`."""

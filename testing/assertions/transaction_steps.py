@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from odradek.testing.assertions.asking import Deadline, ask
+from odradek.coordinator.transaction.states import STATES_BY_NAME
+from odradek.testing.assertions.asking import Deadline, ask, check_name
 from odradek.testing.assertions.transaction_questions import TransactionsAnswer, TransactionView
 from odradek.testing.errors import WaitTimedOut
 
@@ -25,6 +26,12 @@ def view(transactional_id: str) -> Steps[TransactionView | None]:
     """One transactional id; None if the broker does not know it."""
     answer = yield from ask(TransactionsAnswer, "transactions", transactional_id=transactional_id)
     return next(iter(answer.transactions), None)
+
+
+def in_state(state: str) -> TransactionWhere:
+    """Takes the transactional id in this state. Raises: ValueError for an unknown state."""
+    check_name(state, STATES_BY_NAME, "state of a transaction")
+    return lambda each: each.state == state
 
 
 def wait_for(transactional_id: str, where: TransactionWhere, wanted: str, timeout_s: float) -> Steps[TransactionView]:

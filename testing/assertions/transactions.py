@@ -25,7 +25,7 @@ class Transaction:
 
     def wait_for_state(self, state: str, *, timeout: float = DEFAULT_TIMEOUT_S) -> TransactionView:
         """Wait until it is in this state: `Ongoing`. Raises: WaitTimedOut, BrokerStopped."""
-        return self._wait(lambda each: each.state == state, f"to be {state}", timeout)
+        return self._wait(transaction_steps.in_state(state), f"to be {state}", timeout)
 
     def wait_for_committed(self, count: int = 1, *, timeout: float = DEFAULT_TIMEOUT_S) -> TransactionView:
         """Wait until it has committed so many transactions since the test began, and their markers are written.
@@ -55,7 +55,7 @@ class AsyncTransaction:
 
     async def wait_for_state(self, state: str, *, timeout: float = DEFAULT_TIMEOUT_S) -> TransactionView:
         """See `Transaction.wait_for_state`."""
-        return await self._wait(lambda each: each.state == state, f"to be {state}", timeout)
+        return await self._wait(transaction_steps.in_state(state), f"to be {state}", timeout)
 
     async def wait_for_committed(self, count: int = 1, *, timeout: float = DEFAULT_TIMEOUT_S) -> TransactionView:
         """See `Transaction.wait_for_committed`."""

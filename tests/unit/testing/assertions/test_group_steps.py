@@ -49,3 +49,10 @@ def test_a_wait_that_times_out_shows_the_group(observed: ObservedBroker) -> None
 
 async def _turn(action: Any) -> None:
     action()
+
+
+def test_a_misspelt_state_is_refused(observed: ObservedBroker) -> None:
+    with pytest.raises(
+        ValueError, match="There is no state of a group 'stable'; Kafka's names are: CompletingRebalance, "
+    ):
+        observed.group("g").wait_for_state("stable")

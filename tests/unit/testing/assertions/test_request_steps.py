@@ -37,3 +37,8 @@ def test_assertions_about_requests(observed: ObservedBroker) -> None:
     assert request.errors == ()
     with pytest.raises(AssertionError, match=r"Expected Produce of client me 2 times; it was answered once\n"):
         observed.assert_requested("Produce", client_id="me", times=2)
+
+
+def test_a_misspelt_api_is_refused(observed: ObservedBroker) -> None:
+    with pytest.raises(ValueError, match="There is no API 'produce'; Kafka's names are: AddOffsetsToTxn, "):
+        observed.requests("produce")

@@ -16,3 +16,10 @@ def test_a_wait_that_times_out_shows_the_transactions(observed: ObservedBroker) 
     assert first == "Waited 0.01 s for transactional id id to commit, 2 in all; there is:"
     assert line.startswith("    other: Empty, producer ")
     assert observed.transaction("id").describe() is None
+
+
+def test_a_misspelt_state_is_refused(observed: ObservedBroker) -> None:
+    with pytest.raises(
+        ValueError, match="There is no state of a transaction 'ongoing'; Kafka's names are: CompleteAbort, "
+    ):
+        observed.transaction("id").wait_for_state("ongoing")
