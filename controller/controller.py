@@ -99,6 +99,11 @@ class Controller:
         tree.add_session_listener(self)
 
     @property
+    def session_events(self) -> Mapping[str, int]:
+        """Events of the session with ZooKeeper by Kafka's names; none without ZooKeeper."""
+        return getattr(self._tree, "session_events", {})
+
+    @property
     def is_active(self) -> bool:
         return self._controllership is not None
 

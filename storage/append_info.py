@@ -7,8 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
 from odradek.protocol.errors import ErrorCode, KafkaError
+
+NO_KEY: Final = "Compacted topic cannot accept message without key"
+"""The beginning of the reason why such a record is refused."""
 
 
 class AppendOrigin(Enum):
@@ -47,6 +51,14 @@ class LogAppendInfo:
     def of_no_batch(cls, log_start_offset: int) -> LogAppendInfo:
         """The result for records without one whole batch."""
         return cls(first_offset=-1, last_offset=-1, max_timestamp=-1, log_start_offset=log_start_offset)
+
+
+class InvalidMagicError(KafkaError):
+    """A batch has another format than the first batch of its request."""
+
+
+class InvalidOffsetOrSequenceError(KafkaError):
+    """A batch has an impossible range of offsets, count of records or sequence."""
 
 
 class UnexpectedAppendOffsetError(KafkaError):

@@ -97,6 +97,11 @@ class DelayedFetch(DelayedOperation):
         """The partitions, and for a session one key more, since all of its partitions may be resting."""
         return (*self._first, *self._woken, *(() if self._session is None else (self._session,)))
 
+    def on_expiration(self) -> None:
+        stats = self._partitions.topic_stats
+        if stats is not None:
+            stats.expired_fetches["follower" if self.is_from_follower else "consumer"] += 1
+
     def woke_up(self, fetch: PartitionFetch) -> None:
         """Implements `WaitingFetch`."""
         topic_partition = _name(fetch)

@@ -57,7 +57,15 @@ class BrokerTopicStats:
 
     __slots__ = (
         "_gone",
+        "expired_delete_records",
+        "expired_fetches",
+        "expired_produces",
+        "invalid_magic_number_records",
         "invalid_message_crc_records",
+        "invalid_offset_or_sequence_records",
+        "no_key_compacted_topic_records",
+        "reassignment_bytes_in",
+        "reassignment_bytes_out",
         "replication_bytes_in",
         "replication_bytes_out",
         "topics",
@@ -71,7 +79,20 @@ class BrokerTopicStats:
         """Fetched from leaders."""
         self.replication_bytes_out = 0
         """Sent to followers."""
+        self.reassignment_bytes_in = 0
+        """Of `replication_bytes_in`, those of partitions that a reassignment adds to this broker."""
+        self.reassignment_bytes_out = 0
+        """Of `replication_bytes_out`, those sent to replicas that a reassignment adds."""
         self.invalid_message_crc_records = 0
+        self.invalid_magic_number_records = 0
+        self.invalid_offset_or_sequence_records = 0
+        self.no_key_compacted_topic_records = 0
+        self.expired_produces = 0
+        """Partitions of produce requests whose replicas did not have the records in time."""
+        self.expired_fetches = {"consumer": 0, "follower": 0}
+        """Fetches that were answered because their wait was over."""
+        self.expired_delete_records = 0
+        """Partitions of DeleteRecords requests whose replicas did not follow in time."""
 
     def sum_up(self, total: BrokerTopicMetrics) -> Steps:
         """Add the counters of all topics, deleted ones too, to `total`; a topic is a step."""

@@ -24,6 +24,8 @@ RUNNING: Final = 3
 MAX_CLIENT_SOFTWARE: Final = 100
 """Clients choose the names and versions of their software. Only so many of them are listed, the most frequent."""
 
+UNLIMITED: Final = 2**63 - 1
+
 _PROCESSOR: Final = labelled(networkProcessor=0)
 
 Purgatory = DelayedOperationPurgatory[DelayedOperation]
@@ -106,6 +108,26 @@ def _uncleanable(view: View) -> Iterator[Sample]:
         yield labelled(logDirectory=log_dir.path), counts[log_dir.path]
 
 
+def _memory_available(view: View) -> int:
+    pool = view.sources.sockets.memory_pool
+    return UNLIMITED if pool is None else pool.available
+
+
+def _memory_used(view: View) -> int:
+    pool = view.sources.sockets.memory_pool
+    return 0 if pool is None else pool.size - pool.available
+
+
+def _expired_operations(view: View) -> Iterator[Sample]:
+    for kind, count in view.topic_stats.expired_fetches.items():
+        yield labelled(fetcherType=kind), count
+
+
+def _recopied(view: View) -> float:
+    stats = view.services.log_manager.cleaner.last_stats
+    return 100 * stats.bytes_written // stats.bytes_read if stats.bytes_read else 0
+
+
 def _flush_times(view: View) -> Histograms:
     yield "", view.services.log_manager.environment.flush_times_ms
 
@@ -164,6 +186,49 @@ BROKER_FAMILIES: Final = (
         "Always 0: a request is handled where it is read.",
         lambda view: 0,
         mbean="kafka.network:type=RequestChannel,name=RequestQueueSize",
+    ),
+    gauge(
+        "kafka_network_requestchannel_responsequeuesize",
+        "Always 0: a response goes to its connection where it is made.",
+        lambda view: 0,
+        mbean="kafka.network:type=RequestChannel,name=ResponseQueueSize",
+    ),
+    gauge(
+        "kafka_network_socketserver_memorypoolavailable",
+        "Bytes of queued.max.request.bytes that are left; without that limit the largest number of 63 bits.",
+        _memory_available,
+        mbean="kafka.network:type=SocketServer,name=MemoryPoolAvailable",
+    ),
+    gauge(
+        "kafka_network_socketserver_memorypoolused",
+        "Bytes of queued.max.request.bytes that requests use.",
+        _memory_used,
+        mbean="kafka.network:type=SocketServer,name=MemoryPoolUsed",
+    ),
+    gauge(
+        "kafka_server_app_info_start_time_ms",
+        "When the broker started, in milliseconds since 1970.",
+        lambda view: view.sources.started_ms,
+        mbean="kafka.server:type=app-info,id=#start-time-ms",
+    ),
+    counter(
+        "kafka_server_delayedproducemetrics_expires_total",
+        "Partitions of produce requests whose replicas did not have the records in time.",
+        lambda view: view.topic_stats.expired_produces,
+        mbean="kafka.server:type=DelayedProduceMetrics,name=ExpiresPerSec",
+    ),
+    counters(
+        "kafka_server_delayedfetchmetrics_expires_total",
+        ("fetcherType",),
+        "Fetches that were answered because their wait was over.",
+        _expired_operations,
+        mbean="kafka.server:type=DelayedFetchMetrics,name=ExpiresPerSec,fetcherType=",
+    ),
+    counter(
+        "kafka_server_delayeddeleterecordsmetrics_expires_total",
+        "Partitions of DeleteRecords requests whose replicas did not follow in time.",
+        lambda view: view.topic_stats.expired_delete_records,
+        mbean="kafka.server:type=DelayedDeleteRecordsMetrics,name=ExpiresPerSec",
     ),
     gauges(
         "kafka_server_socket_server_metrics_connection_count",
@@ -241,6 +306,24 @@ BROKER_FAMILIES: Final = (
         "Partitions whose compaction failed.",
         _uncleanable,
         mbean="kafka.log:type=LogCleanerManager,name=uncleanable-partitions-count,logDirectory=",
+    ),
+    gauge(
+        "kafka_log_logcleaner_max_buffer_utilization_percent",
+        "How full the key buffer of the last compaction was, 0 to 100.",
+        lambda view: int(100 * view.services.log_manager.cleaner.last_stats.map_utilization),
+        mbean="kafka.log:type=LogCleaner,name=max-buffer-utilization-percent",
+    ),
+    gauge(
+        "kafka_log_logcleaner_cleaner_recopy_percent",
+        "The share of bytes that the last compaction kept, 0 to 100.",
+        _recopied,
+        mbean="kafka.log:type=LogCleaner,name=cleaner-recopy-percent",
+    ),
+    gauge(
+        "kafka_log_logcleaner_max_clean_time_secs",
+        "Seconds that the last compaction took.",
+        lambda view: view.services.log_manager.cleaner.last_stats.elapsed_ms // 1000,
+        mbean="kafka.log:type=LogCleaner,name=max-clean-time-secs",
     ),
     gauges(
         "odradek_info",

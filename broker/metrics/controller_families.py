@@ -118,6 +118,17 @@ def _queue_time(view: View) -> Histograms:
     yield "", queue_time
 
 
+def _session(event: str, description: str) -> Family:
+    mbean = f"ZooKeeper{event}PerSec"
+    return counters(
+        f"kafka_server_sessionexpirelistener_{mbean.removesuffix('PerSec').lower()}_total",
+        (),
+        description,
+        lambda view: (("", view.services.controller.session_events.get(event, 0)),),
+        mbean=f"kafka.server:type=SessionExpireListener,name={mbean}",
+    )
+
+
 CONTROLLER_FAMILIES: Final = (
     gauge(
         "kafka_controller_kafkacontroller_activecontrollercount",
@@ -152,6 +163,10 @@ CONTROLLER_FAMILIES: Final = (
         mbean=f"{_STATS}UncleanLeaderElectionsPerSec",
     ),
     *(_timer(name, events) for state, (name, events) in STATES.items() if state != WITHOUT_TIMER),
+    _session("SyncConnects", "Connections to ZooKeeper."),
+    _session("Disconnects", "Connections to ZooKeeper that were lost."),
+    _session("Expires", "Sessions with ZooKeeper that expired."),
+    _session("AuthFailures", "Refusals of the credentials for ZooKeeper."),
     gauge(
         "kafka_controller_controllereventmanager_eventqueuesize",
         "Events that wait for the controller.",

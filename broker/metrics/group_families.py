@@ -14,6 +14,8 @@ from odradek.coordinator.group.state.group_states import GroupState
 
 _MANAGER: Final = "kafka.coordinator.group:type=GroupMetadataManager,name="
 _NAME: Final = "kafka_coordinator_group_groupmetadatamanager_"
+_MARKERS: Final = "kafka.coordinator.transaction:type=TransactionMarkerChannelManager,name="
+_MARKERS_NAME: Final = "kafka_coordinator_transaction_transactionmarkerchannelmanager_"
 
 
 def _groups(mbean: str, description: str, state: GroupState | None) -> Family:
@@ -49,6 +51,18 @@ GROUP_FAMILIES: Final = (
     ),
     _groups("NumGroupsDead", "Of these, groups that are being removed.", GroupState.DEAD),
     gauges(f"{_NAME}numoffsets", (), "Committed offsets of these groups.", _offsets, mbean=f"{_MANAGER}NumOffsets"),
+    gauge(
+        f"{_MARKERS_NAME}unknowndestinationqueuesize",
+        "Markers of transactions that wait because the leader of their partitions is not known.",
+        lambda view: view.services.transaction_coordinator.markers.unknown_destinations,
+        mbean=f"{_MARKERS}UnknownDestinationQueueSize",
+    ),
+    gauge(
+        f"{_MARKERS_NAME}logappendretryqueuesize",
+        "Transactions whose completion will be written again to the log of transactions.",
+        lambda view: view.services.transaction_coordinator.markers.append_retries,
+        mbean=f"{_MARKERS}LogAppendRetryQueueSize",
+    ),
     gauge(
         "kafka_server_group_coordinator_metrics_group_completed_rebalance_count",
         "Rebalances that ended with a new generation.",

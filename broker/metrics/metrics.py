@@ -44,6 +44,7 @@ class Metrics:
             topic_stats=topic_stats,
             loop_delay=LoopDelay(services.clock, services.timer, requests.adjust),
             sent_bytes=sent_bytes,
+            started_ms=services.clock.time_ms(),
             limits=Limits(
                 partitions=config.odradek_metrics_max_partitions,
                 topics=config.odradek_metrics_max_topics,

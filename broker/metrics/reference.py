@@ -48,6 +48,7 @@ you trust.
 
 [Performance](performance.md#metrics) has the cost of metrics. Metrics of Apache Kafka that are missing are listed in
 the README under [Not yet](../README.md#not-yet).
+Those that have no meaning here are [below](#without-a-meaning-here).
 
 [monitoring/](monitoring/) has a dashboard for Grafana and alert rules for Prometheus. Times are measured for a
 sample of 50 requests a second of each API, and weighted; requests, errors, records and bytes are all counted.
@@ -64,6 +65,26 @@ _TABLES: Final = (
     ("Topics, offsets and lag, as kafka_exporter names them", EXPORTER_FAMILIES),
 )
 
+_WITHOUT_MEANING: Final = (
+    ("`Acceptor,name=AcceptorBlockedPercent`", "an accepted connection waits for no processor"),
+    (
+        "`ReplicaFetcherManager,name=MinFetchRate`",
+        "a rate over one minute: `min(rate(kafka_server_fetcherstats_requests_total[1m]))`",
+    ),
+    (
+        "`socket-server-metrics` MemoryPoolAvgDepletedPercent, MemoryPoolDepletedTimeTotal",
+        "times of threads that wait for memory; `kafka_network_socketserver_memorypoolavailable` is 0 or less while "
+        "connections wait",
+    ),
+    ("`LogCleaner,name=DeadThreadCount`", "compaction runs in worker processes; a worker that ends is replaced"),
+    (
+        "`SessionExpireListener` ZooKeeperReadOnlyConnectsPerSec, ZooKeeperSaslAuthenticationsPerSec, SessionState",
+        "there are no read-only sessions, kazoo reports no event for SASL, and a state is a text",
+    ),
+    ("`app-info` version, commit-id", "texts: the labels of `odradek_info`"),
+)
+"""Metrics of Apache Kafka, and why they are not there."""
+
 
 def page() -> str:
     """The whole page."""
@@ -71,6 +92,8 @@ def page() -> str:
     for title, families in _TABLES:
         parts.append(f"\n## {title}\n\n| name | labels | what it is | Kafka's MBean |\n| --- | --- | --- | --- |\n")
         parts.extend(map(_row, families))
+    parts.append("\n## Without a meaning here\n\n| metric of Apache Kafka | why |\n| --- | --- |\n")
+    parts.extend(f"| {metric} | {why} |\n" for metric, why in _WITHOUT_MEANING)
     return "".join(parts)
 
 

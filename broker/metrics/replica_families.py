@@ -13,7 +13,10 @@ from odradek.broker.metrics.labels import labelled
 from odradek.broker.metrics.view import View
 from odradek.broker.partition.partition import Partition
 from odradek.broker.replication.replica_fetchers import ReplicaFetcherManager
+from odradek.protocol.records.layout import NO_TIMESTAMP
 from odradek.storage.log.unified_log import UnifiedLog
+
+LATE_TRANSACTION_BUFFER_MS: Final = 5 * 60 * 1000
 
 _MANAGER: Final = "kafka.server:type=ReplicaManager,name="
 _CLUSTER: Final = "kafka.cluster:type=Partition,name="
@@ -37,6 +40,27 @@ def _of_leaders(mbean: str, description: str, counts: Callable[[Partition], bool
         yield "", found
 
     return gauges(f"kafka_server_replicamanager_{mbean.lower()}", (), description, read, mbean=f"{_MANAGER}{mbean}")
+
+
+def _of_leaders_at(mbean: str, description: str, counts: Callable[[Partition, int, int], bool]) -> Family:
+    """As `_of_leaders`; `counts` is called with the time and `transaction.max.timeout.ms`, both in ms."""
+
+    def read(view: View) -> Iterator[Sample | None]:
+        now_ms, timeout_ms = view.services.clock.time_ms(), view.services.config.transaction_max_timeout_ms
+        found = 0
+        for partition in view.leaders:
+            found += counts(partition, now_ms, timeout_ms)
+            yield None
+        yield "", found
+
+    return gauges(f"kafka_server_replicamanager_{mbean.lower()}", (), description, read, mbean=f"{_MANAGER}{mbean}")
+
+
+def _has_late_transaction(partition: Partition, now_ms: int, timeout_ms: int) -> bool:
+    """Kafka: ProducerStateManager.hasLateTransaction."""
+    log = partition.log
+    last_ms = NO_TIMESTAMP if log is None else log.state.producers.oldest_transaction_last_timestamp
+    return last_ms > 0 and now_ms - last_ms > timeout_ms + LATE_TRANSACTION_BUFFER_MS
 
 
 def _changes(mbean: str, description: str, read: Callable[[View], int]) -> Family:
@@ -121,6 +145,10 @@ def _max_lag(view: View) -> Iterator[Sample | None]:
     yield _REPLICA, lag
 
 
+def _failed(view: View) -> Iterator[Sample]:
+    yield _REPLICA, len(view.services.replica_manager.partitions.failed_partitions)
+
+
 def _fetched(value: Callable[[tuple[int, int]], int]) -> Callable[[View], Iterator[Sample]]:
     def read(view: View) -> Iterator[Sample]:
         fetchers = view.services.replica_manager.fetchers
@@ -160,6 +188,12 @@ REPLICA_FAMILIES: Final = (
         "Partitions led here that are being reassigned.",
         lambda partition: partition.is_reassigning,
     ),
+    _of_leaders_at(
+        "PartitionsWithLateTransactionsCount",
+        "Partitions led here with a transaction that is open for longer than transaction.max.timeout.ms and five "
+        "minutes.",
+        _has_late_transaction,
+    ),
     gauges(
         "kafka_server_replicamanager_produceridcount",
         (),
@@ -188,6 +222,13 @@ REPLICA_FAMILIES: Final = (
         "The most records that a partition followed here is behind its leader.",
         _max_lag,
         mbean=f"{_FETCHERS}MaxLag,clientId=",
+    ),
+    gauges(
+        "kafka_server_replicafetchermanager_failedpartitionscount",
+        ("clientId",),
+        "Partitions that are not followed because of an error, until the controller names their leader again.",
+        _failed,
+        mbean=f"{_FETCHERS}FailedPartitionsCount,clientId=",
     ),
     gauges(
         "kafka_server_fetcherlagmetrics_consumerlag",

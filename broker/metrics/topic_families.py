@@ -70,6 +70,31 @@ TOPIC_FAMILIES: Final = (
         "ReplicationBytesOutPerSec", "Bytes sent to followers.", lambda view: view.topic_stats.replication_bytes_out
     ),
     _of_all(
+        "ReassignmentBytesInPerSec",
+        "Of the bytes that followers here fetched, those of partitions that a reassignment adds.",
+        lambda view: view.topic_stats.reassignment_bytes_in,
+    ),
+    _of_all(
+        "ReassignmentBytesOutPerSec",
+        "Of the bytes sent to followers, those for replicas that a reassignment adds.",
+        lambda view: view.topic_stats.reassignment_bytes_out,
+    ),
+    _of_all(
+        "NoKeyCompactedTopicRecordsPerSec",
+        "Records without a key that compacted topics refused.",
+        lambda view: view.topic_stats.no_key_compacted_topic_records,
+    ),
+    _of_all(
+        "InvalidMagicNumberRecordsPerSec",
+        "Partitions of produce requests with batches of several formats.",
+        lambda view: view.topic_stats.invalid_magic_number_records,
+    ),
+    _of_all(
+        "InvalidOffsetOrSequenceRecordsPerSec",
+        "Partitions of produce requests whose batch had impossible offsets, a wrong count or a wrong sequence.",
+        lambda view: view.topic_stats.invalid_offset_or_sequence_records,
+    ),
+    _of_all(
         "InvalidMessageCrcRecordsPerSec",
         "Partitions of produce requests whose batch had a wrong checksum.",
         lambda view: view.topic_stats.invalid_message_crc_records,

@@ -41,6 +41,8 @@ class Sources:
     topic_stats: BrokerTopicStats
     loop_delay: LoopDelay
     sent_bytes: SentBytes
+    started_ms: int
+    """Wall clock."""
     limits: Limits
 
 

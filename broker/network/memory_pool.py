@@ -63,7 +63,7 @@ class ConnectionMemory:
 class MemoryPool:
     """`size` bytes for all connections. `call_soon` runs a function in the next turn of the loop."""
 
-    __slots__ = ("_call_soon", "_is_scheduled", "_next", "_waiting", "available")
+    __slots__ = ("_call_soon", "_is_scheduled", "_next", "_waiting", "available", "size")
 
     def __init__(self, size: int, call_soon: Callable[[Callable[[], None]], object]) -> None:
         self._call_soon = call_soon
@@ -72,6 +72,7 @@ class MemoryPool:
         self._next: ConnectionMemory | None = None
         """The one that is called: it gets memory before those that wait."""
         self._is_scheduled = False
+        self.size = size
         self.available = size
         """Bytes; below 0 after the last request was larger than what was left."""
 

@@ -34,6 +34,17 @@ class HostedPartitions:
         self._partitions: dict[TopicPartition, Partition | Hosted] = {}
         self.topic_stats: BrokerTopicStats | None = None
         """The counters of appends and reads; None while metrics are off."""
+        self.failed_partitions: set[TopicPartition] = set()
+        """Partitions that are not followed because of an error, until the controller names their leader again."""
+
+    def count_replicated(self, topic_partition: TopicPartition, size: int) -> None:
+        """A follower here has fetched so many bytes."""
+        stats = self.topic_stats
+        if stats is not None:
+            stats.replication_bytes_in += size
+            hosted = self.hosted(topic_partition)
+            if hosted is not None and self._environment.broker_id in hosted.adding_replicas:
+                stats.reassignment_bytes_in += size
 
     def partition(self, topic_partition: TopicPartition) -> Partition:
         """The hosted partition.

@@ -25,6 +25,8 @@ from odradek.protocol.records.layout import NO_PARTITION_LEADER_EPOCH
 from odradek.storage.offsets import UNKNOWN_OFFSET
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from odradek.broker.partition.leadership import PartitionEnvironment
     from odradek.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState
     from odradek.protocol.topic_partition import TopicPartition
@@ -53,7 +55,7 @@ class LogReadInfo(NamedTuple):
 class Partition(Leadership):
     """A hosted partition. `future_log` is the copy that a move to another log directory fills."""
 
-    __slots__ = ("future_log", "in_sync", "is_reassigning")
+    __slots__ = ("adding_replicas", "future_log", "in_sync", "is_reassigning")
 
     def __init__(self, topic_partition: TopicPartition, environment: PartitionEnvironment) -> None:
         super().__init__(topic_partition, environment)
@@ -61,6 +63,8 @@ class Partition(Leadership):
         self.in_sync = InSyncReplicas(self)
         self.is_reassigning = False
         """While this broker leads: whether replicas are being added or removed."""
+        self.adding_replicas: Sequence[int] = ()
+        """The replicas that a reassignment adds, also while this broker follows."""
 
     # Leadership
 
@@ -75,6 +79,7 @@ class Partition(Leadership):
         is_new_leader = not self.is_leader
         self.in_sync.update_assignment_and_isr(state.replicas, state.isr)
         self.is_reassigning = bool(state.adding_replicas or state.removing_replicas)
+        self.adding_replicas = state.adding_replicas
         log = self.create_log_if_not_exists(state, topic_id)
         if state.leader_epoch > self.leader_epoch:
             start_offset = log.log_end_offset
@@ -115,6 +120,7 @@ class Partition(Leadership):
         self.partition_epoch = state.partition_epoch
         self.in_sync.clear()
         self.is_reassigning = False
+        self.adding_replicas = state.adding_replicas
         log = self.create_log_if_not_exists(state, topic_id)
         if is_new_epoch:
             state_change_log.info(

@@ -30,6 +30,10 @@ class DelayedDeleteRecords(DelayedPartitions[LogDeleteRecordsResult]):
         super().__init__(timeout_ms, results, respond)
         self._partitions = partitions
 
+    def on_expiration(self) -> None:
+        if self._partitions.topic_stats is not None:
+            self._partitions.topic_stats.expired_delete_records += len(self._pending)
+
     def settle(self, topic_partition: TopicPartition, result: LogDeleteRecordsResult) -> bool:
         try:
             result.low_watermark = self._partitions.partition(topic_partition).low_watermark()

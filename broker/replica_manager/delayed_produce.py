@@ -34,6 +34,10 @@ class DelayedProduce(DelayedPartitions[LogAppendResult]):
         super().__init__(timeout_ms, results, respond)
         self._partitions = partitions
 
+    def on_expiration(self) -> None:
+        if self._partitions.topic_stats is not None:
+            self._partitions.topic_stats.expired_produces += len(self._pending)
+
     def settle(self, topic_partition: TopicPartition, result: LogAppendResult) -> bool:
         try:
             partition = self._partitions.partition(topic_partition)

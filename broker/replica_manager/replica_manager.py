@@ -29,7 +29,13 @@ from odradek.broker.replica_manager.long_validations import LongValidations
 from odradek.broker.replica_manager.replica_moves import ReplicaMoves
 from odradek.controller.model.topic_names import INTERNAL_TOPICS
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.storage.append_info import AppendOrigin, RecordValidationError
+from odradek.storage.append_info import (
+    NO_KEY,
+    AppendOrigin,
+    InvalidMagicError,
+    InvalidOffsetOrSequenceError,
+    RecordValidationError,
+)
 from odradek.storage.validation.validation_cost import LongValidationError
 from odradek.storage.validation.validation_job import ValidationJob
 from odradek.timer.purgatory import DelayedOperationPurgatory
@@ -258,6 +264,8 @@ class ReplicaManager:
         except LongValidationError:
             return partition.validation_job(records)
         except RecordValidationError as error:
+            if self.partitions.topic_stats is not None:
+                _count_without_key(self.partitions.topic_stats, error)
             log.info("Refused records for %s: %s", topic_partition, error.message)
             return LogAppendResult(
                 error=error.code,
@@ -268,6 +276,11 @@ class ReplicaManager:
         except KafkaError as error:
             if error.code in EXPECTED_APPEND_ERRORS:
                 return LogAppendResult(error=error.code)
+            if self.partitions.topic_stats is not None:
+                self.partitions.topic_stats.invalid_magic_number_records += isinstance(error, InvalidMagicError)
+                self.partitions.topic_stats.invalid_offset_or_sequence_records += isinstance(
+                    error, InvalidOffsetOrSequenceError
+                )
             log.info("Error processing append operation on partition %s: %s", topic_partition, error.message)
             return LogAppendResult(error=error.code, log_start_offset=self._log_start_offset(topic_partition))
         return LogAppendResult.of(info)
@@ -369,6 +382,10 @@ class ReplicaManager:
         self.fetchers.shutdown()
         self.moves.shutdown()
         self.high_watermark_checkpoints.finish()
+
+
+def _count_without_key(stats: BrokerTopicStats, refused: RecordValidationError) -> None:
+    stats.no_key_compacted_topic_records += sum(reason.startswith(NO_KEY) for _, reason in refused.record_errors)
 
 
 def _count_refused(stats: BrokerTopicStats, topic: str, batch: memoryview, error: ErrorCode) -> None:

@@ -301,6 +301,7 @@ class ReplicaFetcher:
     def _park(self, topic_partition: TopicPartition, why: str) -> None:
         log.warning("[%s] Partition %s marked as failed: %s", self.name, topic_partition, why)
         self.states.remove(topic_partition)
+        self._partitions.failed_partitions.add(topic_partition)
 
     def _refused(self, topic_partition: TopicPartition, error: ErrorCode) -> None:
         """The leader answered with an error."""
@@ -360,8 +361,7 @@ class ReplicaFetcher:
             own, part, lambda offset: self._log_manager.truncate_fully_and_start_at(topic_partition, offset)
         )
         self.received_bytes += len(part)
-        if self._partitions.topic_stats is not None:
-            self._partitions.topic_stats.replication_bytes_in += len(part)
+        self._partitions.count_replicated(topic_partition, len(part))
         if self._is_throttled(own):
             self._settings.quota.record(len(part))
         end_offset = own.log_end_offset

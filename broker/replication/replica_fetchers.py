@@ -153,6 +153,7 @@ class ReplicaFetcherManager:
         return [partition for partition in hosted if partition is not None]
 
     def _drop(self, topic_partition: TopicPartition) -> None:
+        self._partitions.failed_partitions.discard(topic_partition)
         for _, fetcher in self._fetchers.values():
             fetcher.states.remove(topic_partition)
 

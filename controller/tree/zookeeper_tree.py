@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, cast
 
@@ -53,6 +53,13 @@ ABANDON_TIMEOUT_S: Final = 1.0
 
 AUTH_RETRY_S: Final = 1.0
 """The delay before a new attempt after the server has refused the credentials."""
+
+SESSION_EVENTS: Final[Mapping[End, str]] = {
+    End.DROPPED: "Disconnects",
+    End.EXPIRED: "Expires",
+    End.AUTH_FAILED: "AuthFailures",
+}
+"""How Kafka names the events. Each connection is a `SyncConnects`."""
 
 logger = logging.getLogger("odradek.controller")
 
@@ -136,6 +143,8 @@ class ZooKeeperTree(MetadataTree):
         self._in_flight: deque[_Request] = deque()
         self._watches = Watches()
         self._requests = ZooKeeperRequests(settings.chroot, sets_acl=settings.sets_acl)
+        self.session_events: Counter[str] = Counter()
+        """Of the connection and the session, by the names of Kafka's meters (`SESSION_EVENTS`)."""
         self._listeners: list[SessionListener] = []
         self._renewal: asyncio.Task[None] | None = None
 
@@ -276,6 +285,7 @@ class ZooKeeperTree(MetadataTree):
         if self._state is _State.CLOSED:
             return
         self._is_connected = True
+        self.session_events["SyncConnects"] += 1
         if self._state is _State.OPENING:
             logger.info("ZooKeeper session 0x%x has begun", session.id & (1 << 64) - 1)
             self._state = _State.ALIVE
@@ -297,6 +307,7 @@ class ZooKeeperTree(MetadataTree):
         self._ended.set_result(None)
         if self._state is _State.CLOSED:
             return
+        self.session_events[SESSION_EVENTS[end]] += 1
         self._session = session
         for request in reversed(self._in_flight):
             if request.batch is not None and not self._is_too_large(request):

@@ -123,6 +123,10 @@ class MarkerSender:
         self._timer = timer
         self._pending: dict[str, PendingCompletion] = {}
         self._queues: dict[int, list[_Entry]] = {}
+        self.unknown_destinations = 0
+        """Markers that wait because the leader of their partitions is not known. For metrics."""
+        self.append_retries = 0
+        """Completed transactions whose append to the log is tried again later. For metrics."""
         self._requests: BatchedRequests[int, list[_Entry], WriteTxnMarkersResponse] = BatchedRequests(self)
 
     @property
@@ -166,13 +170,16 @@ class MarkerSender:
             if leader is None:
                 self._drop_deleted(part)
             elif leader == NO_NODE:
-                self._route_later(part)
+                self._route_later(part, is_unknown=True)
             else:
                 self._queues.setdefault(leader, []).append(part)
                 self._requests.send(leader)
 
-    def _route_later(self, entry: _Entry) -> None:
+    def _route_later(self, entry: _Entry, *, is_unknown: bool = False) -> None:
+        self.unknown_destinations += is_unknown
+
         def route_again() -> None:
+            self.unknown_destinations -= is_unknown
             if self._is_current(entry.completion):
                 self._route(entry)
 
@@ -262,9 +269,14 @@ class MarkerSender:
     def _append_completion(self, completion: PendingCompletion) -> None:
         """Kafka: TransactionMarkerChannelManager.tryAppendToLog."""
 
+        def append_again() -> None:
+            self.append_retries -= 1
+            self._append_completion(completion)
+
         def appended(error: ErrorCode) -> None:
             if error == _E.COORDINATOR_NOT_AVAILABLE:
-                self._timer.schedule(MARKER_RETRY_BACKOFF_MS, lambda: self._append_completion(completion))
+                self.append_retries += 1
+                self._timer.schedule(MARKER_RETRY_BACKOFF_MS, append_again)
             elif error not in (_E.NONE, _E.NOT_COORDINATOR, _E.COORDINATOR_LOAD_IN_PROGRESS):
                 _log.error(
                     "Failed to append %s of transactional id %s: %s. Its transaction stays pending",

@@ -25,6 +25,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from odradek.protocol.errors import KafkaError
+from odradek.storage.cleaning.clean_job import CleanStats
 from odradek.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
 from odradek.storage.log.log_visits import LogVisits
 
@@ -62,6 +63,7 @@ class LogCleaner:
         "checkpoints",
         "config",
         "is_running",
+        "last_stats",
         "uncleanable",
     )
 
@@ -77,6 +79,8 @@ class LogCleaner:
         self.checkpoints = CleanerCheckpoints(logs)
         self.uncleanable: set[tuple[str, TopicPartition]] = set()
         """(log directory, partition) of each failed compaction."""
+        self.last_stats = CleanStats()
+        """Of the last compaction that ended."""
         self._logs = logs
         self._moving = moving
         self._environment = environment
@@ -290,6 +294,7 @@ class LogCleaner:
             self.uncleanable.add((log_dir.path, topic_partition))
         elif run.result is not None:
             self.checkpoints.update(log_dir, topic_partition, run.result.next_dirty_offset)
+            self.last_stats = run.result.stats
             _log_result(run, run.result)
 
 

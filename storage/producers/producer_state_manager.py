@@ -22,7 +22,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.protocol.records.checksum import crc32c
-from odradek.protocol.records.layout import NO_PRODUCER_ID
+from odradek.protocol.records.layout import NO_PRODUCER_ID, NO_TIMESTAMP
 from odradek.storage import log_files
 from odradek.storage.config.producer_config import ProducerStateManagerConfig
 from odradek.storage.disk.disk_space import is_no_space
@@ -210,6 +210,17 @@ class ProducerStateManager:
         first = min([*self._ongoing, *self._unreplicated])
         txn = self._ongoing.get(first) or self._unreplicated[first]
         return txn.first_offset
+
+    @property
+    def oldest_transaction_last_timestamp(self) -> int:
+        """When the producer of the oldest open transaction wrote last, in ms; -1 without one.
+
+        Kafka: ProducerStateManager.oldestTxnLastTimestamp.
+        """
+        if not self._ongoing:
+            return NO_TIMESTAMP
+        entry = self.producers.get(self._ongoing[min(self._ongoing)].producer_id)
+        return NO_TIMESTAMP if entry is None else entry.last_timestamp
 
     @property
     def first_undecided_offset(self) -> int | None:

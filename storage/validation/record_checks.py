@@ -12,7 +12,7 @@ from odradek.protocol.records.batch import RecordBatch
 from odradek.protocol.records.compression import CompressionType
 from odradek.protocol.records.convert import deep_records
 from odradek.protocol.records.layout import CREATE_TIME, LOG_APPEND_TIME, NO_TIMESTAMP
-from odradek.storage.append_info import RecordValidationError
+from odradek.storage.append_info import NO_KEY, RecordValidationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -94,7 +94,7 @@ def raise_record_errors(found: Sequence[AnyBatch], rules: ValidationRules, sourc
 
 def _key_error(record: Record, rules: ValidationRules) -> str | None:
     if rules.compact and record.key is None:
-        return f"Compacted topic cannot accept message without key in topic partition {rules.partition}"
+        return f"{NO_KEY} in topic partition {rules.partition}"
     return None
 
 

@@ -38,7 +38,12 @@ from odradek.protocol.records.layout import (
     NO_TIMESTAMP,
     PREFIX_SIZE,
 )
-from odradek.storage.append_info import AppendOrigin, UnexpectedAppendOffsetError
+from odradek.storage.append_info import (
+    AppendOrigin,
+    InvalidMagicError,
+    InvalidOffsetOrSequenceError,
+    UnexpectedAppendOffsetError,
+)
 from odradek.storage.validation.max_timestamp import is_trusted, max_timestamp_of
 from odradek.storage.validation.old_formats import assign_in_old_format
 from odradek.storage.validation.record_checks import has_bad_records, raise_record_errors, records_of
@@ -187,7 +192,7 @@ def _source_codec(found: list[AnyBatch]) -> int:
 def _check_batch(first: AnyBatch, batch: AnyBatch, origin: AppendOrigin, rules: ValidationRules) -> None:
     """Kafka: LogValidator.validateBatch."""
     if batch.magic != first.magic:
-        raise KafkaError(
+        raise InvalidMagicError(
             ErrorCode.INVALID_RECORD,
             f"Batch magic {batch.magic} is not the same as the first batch's magic byte {first.magic} in topic "
             f"partition {rules.partition}",
@@ -206,7 +211,8 @@ def _check_batch(first: AnyBatch, batch: AnyBatch, origin: AppendOrigin, rules: 
 
 def _check_batch_of_client(batch: RecordBatch, rules: ValidationRules) -> None:
     delta, count = batch.last_offset_delta, batch.record_count
-    problem = None
+    problem: str | None = None
+    error: type[KafkaError] = InvalidOffsetOrSequenceError
     if delta < 0:
         problem = f"Batch has an invalid offset range: [{batch.base_offset}, {batch.last_offset}]"
     elif count <= 0:
@@ -216,11 +222,11 @@ def _check_batch_of_client(batch: RecordBatch, rules: ValidationRules) -> None:
             f"Inconsistent batch offset range [{batch.base_offset}, {batch.last_offset}] and count of records {count}"
         )
     elif batch.is_control:
-        problem = "Clients are not allowed to write control records"
+        problem, error = "Clients are not allowed to write control records", KafkaError
     elif batch.producer_id >= 0 and batch.base_sequence < 0:
         problem = f"Invalid sequence number {batch.base_sequence} in record batch with producerId {batch.producer_id}"
     if problem is not None:
-        raise KafkaError(ErrorCode.INVALID_RECORD, f"{problem} in topic partition {rules.partition}")
+        raise error(ErrorCode.INVALID_RECORD, f"{problem} in topic partition {rules.partition}")
 
 
 def _checked_records(

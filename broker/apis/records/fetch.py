@@ -46,8 +46,8 @@ from odradek.timer.sliced_work import Wait, run_through
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
-    from odradek.broker.meters.broker_topic_stats import BrokerTopicStats
     from odradek.broker.network.request import RequestContext
+    from odradek.broker.partition.hosted_partitions import HostedPartitions
     from odradek.timer.sliced_work import Steps
 
 FUTURE_REPLICA_ID = -3
@@ -109,7 +109,7 @@ def _fetch(
     if erroneous and not asked_by.is_follower:  # Apache Kafka's order of errors in an answer to a consumer
         erroneous = dict(sorted(erroneous.items(), key=lambda found: found[1].error_code != ErrorCode.UNKNOWN_TOPIC_ID))
     if not (interesting or (context.has_resting and may_read is not None)):
-        yield from _respond(broker, ctx, context, (), erroneous, is_follower=asked_by.is_follower)
+        yield from _respond(broker, ctx, context, (), erroneous, replica_id)
         return
     max_bytes = min(request.max_bytes, broker.config.fetch_max_bytes)
     if broker.quotas.fetch.is_enabled and not asked_by.is_follower:
@@ -132,7 +132,7 @@ def _fetch(
     refused = frozenset(context.partitions[index] for index in erroneous)
 
     def answer(results: Sequence[LogReadResult]) -> Steps:
-        is_sent = yield from _respond(broker, ctx, context, results, erroneous, is_follower=asked_by.is_follower)
+        is_sent = yield from _respond(broker, ctx, context, results, erroneous, replica_id)
         # In older versions the topic's config can be an error. With an authorizer each fetch of a consumer asks for
         # all topics, so no partition may rest: rights may be taken away meanwhile.
         may_rest = version >= FIRST_ZSTD_VERSION and (broker.authorizer is None or asked_by.is_follower)
@@ -191,11 +191,10 @@ def _respond(
     context: FetchContext,
     results: Sequence[LogReadResult],
     erroneous: dict[int, PartitionData],
-    *,
-    is_follower: bool,
+    replica_id: int,
 ) -> Generator[Wait | None, None, bool]:
     """Returns whether the response has the results; that of a throttled consumer is empty."""
-    version = ctx.header.api_version
+    version, is_follower = ctx.header.api_version, replica_id >= 0
     endpoints: dict[int, NodeEndpoint] = {}
     answers = []
     to_convert: list[tuple[PartitionData, LazyDownConversionRecords]] = []
@@ -220,7 +219,7 @@ def _respond(
     response = yield from context.respond(answers, broker.clock.monotonic_ms())
     response.node_endpoints = list(endpoints.values())
     if broker.replica_manager.partitions.topic_stats is not None:
-        yield from _count_sent(broker.replica_manager.partitions.topic_stats, response, is_follower=is_follower)
+        yield from _count_sent(broker.replica_manager.partitions, response, replica_id)
     if is_follower:
         broker.quotas.request.charge_exempt(ctx)
         yield from _record_throttled(broker, response)
@@ -248,14 +247,18 @@ def _response_size(context: FetchContext, answers: Answers, version: int) -> Gen
     return INT32_SIZE + size_of((yield from encode_parts_in_steps(preview, version)))
 
 
-def _count_sent(stats: BrokerTopicStats, response: FetchResponse, *, is_follower: bool) -> Steps:
+def _count_sent(partitions: HostedPartitions, response: FetchResponse, replica_id: int) -> Steps:
+    stats = partitions.topic_stats
+    assert stats is not None, "metrics are on"
     for topic in response.responses:
-        size = 0
-        for data in topic.partitions:
-            if data.records:
-                size += records_size(data)
-        if is_follower:
+        sent = [data for data in topic.partitions if data.records]
+        size = sum(map(records_size, sent))
+        if replica_id >= 0:
             stats.replication_bytes_out += size
+            for data in sent:
+                partition = partitions.hosted(TopicPartition(topic.topic, data.partition_index))
+                if partition is not None and replica_id in partition.adding_replicas:
+                    stats.reassignment_bytes_out += records_size(data)
         elif size:
             stats.sent(topic.topic, size)
         yield None

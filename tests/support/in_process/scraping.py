@@ -43,7 +43,9 @@ class ScrapedBroker:
 
     def __init__(self, broker: InProcessBroker) -> None:
         self.broker = broker
-        sockets = SimpleNamespace(closed_by_reason=Counter(), connections={}, end_points=(), authentication_counts={})
+        sockets = SimpleNamespace(
+            closed_by_reason=Counter(), connections={}, end_points=(), authentication_counts={}, memory_pool=None
+        )
         dispatcher = cast("Dispatcher", broker.services.spawn.__self__)  # type: ignore[attr-defined]
         self.metrics = Metrics(broker.services, cast("SocketServer", sockets), dispatcher.count_with)
 

@@ -2,11 +2,14 @@ from __future__ import annotations
 
 from collections import Counter
 from types import SimpleNamespace
+from typing import cast
 
 from odradek.broker.metrics.broker_families import MAX_CLIENT_SOFTWARE
 from odradek.broker.network.authentication import AuthenticationCounts
 from odradek.broker.network.close_reason import CloseReason
+from odradek.broker.network.memory_pool import ConnectionMemory, MemoryPool
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from odradek.storage.cleaning.clean_job import CleanStats
 from tests.support.in_process.in_process_broker import InProcessBroker
 from tests.support.in_process.scraping import ScrapedBroker
 
@@ -20,7 +23,11 @@ def test_a_fetch_that_waits_is_in_its_purgatory(broker: InProcessBroker, scraped
     assert found.value(f"{prefix}numdelayedoperations", delayedOperation="Fetch") == 1
     assert found.value(f"{prefix}purgatorysize", delayedOperation="Fetch") >= 1
     assert found.value(f"{prefix}numdelayedoperations", delayedOperation="Produce") == 0
+    assert found.value("kafka_server_delayedfetchmetrics_expires_total", fetcherType="consumer") == 0
     broker.finish(waiting)
+    found = scraped.scrape()
+    assert found.value("kafka_server_delayedfetchmetrics_expires_total", fetcherType="consumer") == 1
+    assert found.value("kafka_server_delayedfetchmetrics_expires_total", fetcherType="follower") == 0
     name = "kafka_network_requestmetrics_remotetimems"
     assert scraped.scrape().value(name, request="FetchConsumer", quantile="0.50") > 0
 
@@ -77,3 +84,40 @@ def test_directories_and_the_broker_itself(broker: InProcessBroker, scraped: Scr
     assert found.value("kafka_log_logmanager_offlinelogdirectorycount") == 1
     assert found.value("kafka_log_logmanager_logdirectoryoffline", logDirectory=log_dir.path) == 1
     log_dir.failure = None
+
+
+def test_the_memory_of_requests(broker: InProcessBroker, scraped: ScrapedBroker) -> None:
+    prefix = "kafka_network_socketserver_memorypool"
+    found = scraped.scrape()
+    assert (found.value(f"{prefix}available"), found.value(f"{prefix}used")) == (2**63 - 1, 0)
+    pool = MemoryPool(1000, lambda function: None)
+    assert pool.try_allocate(cast("ConnectionMemory", object()), 300) is not None
+    scraped.metrics._sources.sockets.memory_pool = pool
+    found = scraped.scrape()
+    assert (found.value(f"{prefix}available"), found.value(f"{prefix}used")) == (700, 300)
+
+
+def test_the_time_of_the_start(broker: InProcessBroker, scraped: ScrapedBroker) -> None:
+    started_ms = broker.services.clock.time_ms()
+    broker.advance(5)
+    assert scraped.scrape().value("kafka_server_app_info_start_time_ms") == started_ms
+
+
+def test_the_last_compaction(broker: InProcessBroker, scraped: ScrapedBroker) -> None:
+    prefix = "kafka_log_logcleaner_"
+    names = ("max_buffer_utilization_percent", "cleaner_recopy_percent", "max_clean_time_secs")
+    found = scraped.scrape()
+    assert [found.value(f"{prefix}{name}") for name in names] == [0, 0, 0]
+    stats = CleanStats(bytes_read=1000, bytes_written=255, map_utilization=0.5, elapsed_ms=2500)
+    broker.services.log_manager.cleaner.last_stats = stats
+    found = scraped.scrape()
+    assert [found.value(f"{prefix}{name}") for name in names] == [50, 25, 2]
+
+
+def test_operations_whose_time_is_over(broker: InProcessBroker, scraped: ScrapedBroker) -> None:
+    stats = scraped.metrics._sources.topic_stats
+    stats.expired_delete_records, stats.expired_produces = 3, 4
+    found = scraped.scrape()
+    assert found.value("kafka_server_delayeddeleterecordsmetrics_expires_total") == 3
+    assert found.value("kafka_server_delayedproducemetrics_expires_total") == 4
+    assert found.value("kafka_network_requestchannel_responsequeuesize") == 0

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import inspect
 
+import pytest
+
 from odradek.broker.metrics.controller_families import STATES
 from odradek.controller import events
 from tests.support.in_process.in_process_broker import InProcessBroker
@@ -47,3 +49,16 @@ def test_each_event_has_a_state() -> None:
     known = {event for _, kinds in STATES.values() for event in kinds} | {events.AllocateProducerIds}
     kinds = {one for name, one in inspect.getmembers(events, inspect.isclass) if hasattr(one, "__match_args__")}
     assert {one for one in kinds if one.__module__ == events.__name__} <= known
+
+
+def test_events_of_the_session_with_zookeeper(
+    broker: InProcessBroker, scraped: ScrapedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "kafka_server_sessionexpirelistener_zookeeperexpires_total"
+    assert scraped.scrape().value(name) == 0, "there is no ZooKeeper"
+    tree = broker.services.controller._tree
+    monkeypatch.setattr(tree, "session_events", {"Expires": 2, "SyncConnects": 3}, raising=False)
+    found = scraped.scrape()
+    assert found.value(name) == 2
+    assert found.value("kafka_server_sessionexpirelistener_zookeepersyncconnects_total") == 3
+    assert found.value("kafka_server_sessionexpirelistener_zookeeperdisconnects_total") == 0

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import pytest
 
+from odradek.broker.metrics.replica_families import LATE_TRANSACTION_BUFFER_MS
 from odradek.controller.model.leader_and_isr import LeaderAndIsr
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage.producers.producer_state import ProducerStateEntry
 from tests.support.in_process.in_process_broker import InProcessBroker
 from tests.support.in_process.scraping import ScrapedBroker, produce
 
@@ -57,3 +59,26 @@ def test_changes_of_an_isr_are_counted_when_the_controller_has_answered(
     assert found.value(f"{MANAGER}isrshrinks_total") == 1
     assert found.value(f"{MANAGER}isrexpands_total") == 0
     assert found.value(f"{MANAGER}failedisrupdates_total") == 1
+
+
+def test_a_transaction_is_late_when_its_producer_could_not_have_it_open_any_more(
+    broker: InProcessBroker, scraped: ScrapedBroker
+) -> None:
+    broker.create_topic("t")
+    name = f"{MANAGER}partitionswithlatetransactionscount"
+    produce(broker, "t")
+    log = broker.services.replica_manager.partition(TopicPartition("t", 0)).log
+    assert log is not None
+    now_ms = broker.services.clock.time_ms()
+    limit_ms = broker.services.config.transaction_max_timeout_ms + LATE_TRANSACTION_BUFFER_MS
+    for age_ms, late in ((limit_ms, 0), (limit_ms + 1, 1)):
+        entry = ProducerStateEntry(5, 0, 0, now_ms - age_ms, 0)
+        log.state.producers.load_entry(entry)
+        assert scraped.scrape().value(name) == late
+
+
+def test_partitions_that_are_not_followed_because_of_an_error(broker: InProcessBroker, scraped: ScrapedBroker) -> None:
+    name = "kafka_server_replicafetchermanager_failedpartitionscount"
+    assert scraped.scrape().value(name, clientId="Replica") == 0
+    broker.services.replica_manager.partitions.failed_partitions |= {TopicPartition("t", 0), TopicPartition("t", 1)}
+    assert scraped.scrape().value(name, clientId="Replica") == 2

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.fetch.results import LogDeleteRecordsResult
+from odradek.broker.meters.broker_topic_stats import BrokerTopicStats
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.disks.logs import batch
@@ -42,7 +43,9 @@ def test_done_when_the_follower_has_moved_its_log_start(waiting: Waiting) -> Non
 
 
 def test_time_out_tells_the_low_watermark_reached(waiting: Waiting) -> None:
+    stats = waiting.replicas.manager.partitions.topic_stats = BrokerTopicStats()
     waiting.replicas.advance(101)
+    assert stats.expired_delete_records == 1
     assert (waiting.answer[TP].error, waiting.answer[TP].low_watermark) == (ErrorCode.REQUEST_TIMED_OUT, 0)
 
 

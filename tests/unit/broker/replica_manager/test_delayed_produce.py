@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.fetch.results import LogAppendResult
+from odradek.broker.meters.broker_topic_stats import BrokerTopicStats
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.append_info import AppendOrigin
@@ -59,6 +60,13 @@ def test_time_out_is_for_those_that_are_still_open(waiting: Waiting) -> None:
     waiting.replicas.advance(101)
     assert waiting.errors == [NONE, ErrorCode.REQUEST_TIMED_OUT, UNKNOWN]
     assert waiting.answer[OTHER].base_offset == 0, "it is in the log nevertheless"
+
+
+def test_partitions_that_ran_out_of_time_are_counted(waiting: Waiting) -> None:
+    stats = waiting.replicas.manager.partitions.topic_stats = BrokerTopicStats()
+    waiting.replicas.fetch(1, TP, replica_id=1)
+    waiting.replicas.advance(101)
+    assert stats.expired_produces == 1
 
 
 def test_partition_whose_leadership_moved_gets_that_error(waiting: Waiting) -> None:

@@ -28,7 +28,7 @@ from odradek.controller.tree.metadata_tree import (
 )
 from odradek.controller.tree.zookeeper_connection import ConnectionEvents, End, Session
 from odradek.controller.tree.zookeeper_settings import REQUESTS_IN_FLIGHT_MAX, ZooKeeperSettings
-from odradek.controller.tree.zookeeper_tree import REQUEST_BYTES_MAX, ZooKeeperTree
+from odradek.controller.tree.zookeeper_tree import REQUEST_BYTES_MAX, SESSION_EVENTS, ZooKeeperTree
 from tests.support.async_test import async_test
 from tests.unit.controller.tree.test_zookeeper_requests import STAT
 
@@ -260,6 +260,7 @@ async def test_a_lost_session_is_handled_to_its_end_before_the_next_is_asked_for
     server.last.answer((b"", STAT))
     await early
     assert tree.session_id == TWO.id
+    assert tree.session_events == {"SyncConnects": 2, SESSION_EVENTS[end]: 1}
     assert [listener.log for listener in listeners] == [["lost", "handled", "started"]] * 2
     server.last.events.watch_event(WatchEvent(WatchEventType.CHANGED, "/k/a"))
     await turns()

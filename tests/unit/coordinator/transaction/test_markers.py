@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from odradek.coordinator.transaction.config import MARKER_RETRY_BACKOFF_MS
-from odradek.coordinator.transaction.markers import FENCED, MARKED, RETRIABLE
+from odradek.coordinator.transaction.markers import FENCED, MARKED, NO_NODE, RETRIABLE
 from odradek.coordinator.transaction.states import TransactionState
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
@@ -69,6 +69,31 @@ def test_partitions_that_are_deleted_meanwhile_need_no_marker() -> None:
     world = decided(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     world.channel.leaders[P0] = None
     world.pass_time(MARKER_RETRY_BACKOFF_MS)
+    assert state(world) is TransactionState.COMPLETE_COMMIT
+
+
+def test_markers_for_an_unknown_leader_are_counted_while_they_wait() -> None:
+    world = decided(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    assert world.coordinator.markers.unknown_destinations == 0, "its leader is known"
+    world.channel.leaders[P0] = NO_NODE
+    world.pass_time(MARKER_RETRY_BACKOFF_MS)
+    assert world.coordinator.markers.unknown_destinations == 1
+    del world.channel.leaders[P0]
+    world.channel.errors.clear()
+    world.pass_time(MARKER_RETRY_BACKOFF_MS)
+    assert world.coordinator.markers.unknown_destinations == 0
+    assert state(world) is TransactionState.COMPLETE_COMMIT
+
+
+def test_an_end_that_is_written_again_is_counted_while_it_waits() -> None:
+    world = Transcript()
+    for command in ("init p", "add p t-0", "hold markers", "end p commit", "fail log NOT_ENOUGH_REPLICAS"):
+        world.run(command)
+    world.run("release markers")
+    assert world.coordinator.markers.append_retries == 1
+    world.log.error = ErrorCode.NONE
+    world.pass_time(MARKER_RETRY_BACKOFF_MS)
+    assert world.coordinator.markers.append_retries == 0
     assert state(world) is TransactionState.COMPLETE_COMMIT
 
 

@@ -89,7 +89,9 @@ def test_a_dirty_log_is_compacted_and_noted(world: World) -> None:
     world.settle()
     assert world.cleaning == [A0]
     assert world.cleaner.is_cleaning(A0)
+    before = world.cleaner.last_stats
     world.finish()
+    assert world.cleaner.last_stats is not before
     assert values_of(read_all(log)) == [b"value 2"]
     assert world.checkpoint() == ["a 0 3"]
     assert not world.cleaner.is_cleaning(A0)
