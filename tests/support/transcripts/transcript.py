@@ -69,8 +69,11 @@ class Transcript:
     def client(self) -> RawClient:
         """The connection in use; a new one after the broker closed the last."""
         if self._client is None:
-            self._client = RawClient(self.broker.host, self.broker.port)
+            self._client = self.connect()
         return self._client
+
+    def connect(self, client_id: str = "raw") -> RawClient:
+        return RawClient(self.broker.host, self.broker.port, client_id)
 
     def name(self, stem: str) -> str:
         """A topic or group name that is new in this run and appears as `<stem>` in the transcript."""
@@ -122,7 +125,7 @@ class Transcript:
 
     def member(self, client_id: str = "raw") -> RawClient:
         """A connection of its own, for requests that wait while others go on."""
-        connection = RawClient(self.broker.host, self.broker.port, client_id)
+        connection = self.connect(client_id)
         self._others.append(connection)
         return connection
 
