@@ -1,4 +1,6 @@
-"""Brokers for tests: `Broker` and `AsyncBroker`, in a thread of the test process or in a process of their own.
+"""Brokers for tests, `Broker` and `AsyncBroker`, and clusters of them, `Cluster` and `AsyncCluster`.
+
+A broker runs in a thread of the test process or in a process of its own.
 
 The names are loaded when they are used, so that the pytest plugin costs nothing in a run without a broker.
 """
@@ -10,9 +12,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from odradek.testing.async_broker import AsyncBroker
     from odradek.testing.broker import Broker
+    from odradek.testing.cluster.async_cluster import AsyncCluster
     from odradek.testing.cluster.cluster import Cluster
 
-__all__ = ["AsyncBroker", "Broker", "Cluster"]
+__all__ = ["AsyncBroker", "AsyncCluster", "Broker", "Cluster"]
 
 
 def __getattr__(name: str) -> object:
@@ -24,6 +27,10 @@ def __getattr__(name: str) -> object:
         from odradek.testing.async_broker import AsyncBroker
 
         return AsyncBroker
+    if name == "AsyncCluster":
+        from odradek.testing.cluster.async_cluster import AsyncCluster
+
+        return AsyncCluster
     if name == "Cluster":
         from odradek.testing.cluster.cluster import Cluster
 

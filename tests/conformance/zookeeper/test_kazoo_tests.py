@@ -22,7 +22,7 @@ SELECTION = (
     "kazoo.tests.test_queue",
 )
 NEED_AN_ENSEMBLE_OR_TLS = "TestReconfig or TestSSLClient or test_update_host_list"
-SLOW = "session or test_client_stop or expire or KazooPatient or connection_loss or interrupt"
+SLOW = "real_state_change or session or client_stop or expire or KazooPatient or connection_loss or interrupt"
 PASSED_AT_LEAST = 100
 
 
