@@ -6,7 +6,6 @@ requests the fault changed. All clients have short time-outs and no idempotence,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -146,16 +145,18 @@ ROWS = [
 
 
 @pytest.fixture(scope="module")
-def outcomes() -> Iterator[dict[tuple[str, str], tuple[Outcome, Outcome]]]:
+def outcomes() -> dict[tuple[str, str], tuple[Outcome, Outcome]]:
     """By row and client: with the fault, and from the record. The clients run at the same time."""
     java = Java()
     clients = dict(zip(NAMES, (Librdkafka(), Aiokafka(), KafkaPython(), java), strict=True))
     found: dict[tuple[str, str], tuple[Outcome, Outcome]] = {}
-    with ThreadPoolExecutor(len(clients)) as pool:
-        for name, results in [(name, pool.submit(run_all, client)) for name, client in clients.items()]:
-            found |= {(row, name): outcome for row, outcome in results.result().items()}
-    yield found
-    java.close()
+    try:
+        with ThreadPoolExecutor(len(clients)) as pool:
+            for name, results in [(name, pool.submit(run_all, client)) for name, client in clients.items()]:
+                found |= {(row, name): outcome for row, outcome in results.result().items()}
+    finally:
+        java.close()
+    return found
 
 
 def run_all(client: FaultedClient) -> dict[str, tuple[Outcome, Outcome]]:
@@ -164,7 +165,7 @@ def run_all(client: FaultedClient) -> dict[str, tuple[Outcome, Outcome]]:
     with Broker(settings) as broker:
         for row in ROWS:
             first = run(
-                broker, client, row, lambda row=row: broker.faults.add(row.fault, client_id=CLIENT_ID, **row.keys)
+                broker, client, row.work, lambda row=row: broker.faults.add(row.fault, client_id=CLIENT_ID, **row.keys)
             )
             record = broker.faults.record()
             again = run(broker, client, row.work, lambda record=record: broker.faults.replay(record))
