@@ -8,10 +8,11 @@ runs, which keeps warnings for the report of a failed test.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
 import threading
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from odradek.testing.node.node_service import NodeService
 from odradek.testing.node.ports import BrokerStopped, Started
@@ -19,6 +20,10 @@ from odradek.testing.node.questions import find
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+EXIT_TIMEOUT_S: Final = 5.0
+"""How long the end of the process waits for a broker that was not stopped."""
 
 
 class ThreadNode:
@@ -33,6 +38,7 @@ class ThreadNode:
         self._thread = threading.Thread(target=self._run, name="odradek-broker", daemon=True)
 
     def start(self) -> Future[Started]:
+        atexit.register(self._stop_at_exit)
         self._thread.start()
         return self._started
 
@@ -52,6 +58,11 @@ class ThreadNode:
             self._loop.call_soon_threadsafe(self._service.stop_soon)
         return self._stopped
 
+    def _stop_at_exit(self) -> None:
+        """Remove the data also if the test process ends without a stop."""
+        with contextlib.suppress(TimeoutError):
+            self.stop().result(EXIT_TIMEOUT_S)
+
     # In the thread
 
     def _run(self) -> None:
@@ -62,6 +73,8 @@ class ThreadNode:
             self._fail(error)
         else:
             self._stopped.set_result(None)
+        finally:
+            atexit.unregister(self._stop_at_exit)
 
     async def _serve(self) -> None:
         self._started.set_result(await self._service.start())
