@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from odradek.timer.sliced_work import Steps
     from odradek.timer.task import TimerTask
 
-MAX_REMEMBERED: Final = 1_000
+MAX_REMEMBERED: Final = 100
 """Questions of Metadata requests whose last answer is kept, while a rule needs them."""
 
 LAST_BYTES_MS: Final = 10

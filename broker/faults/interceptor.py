@@ -32,8 +32,11 @@ MAX_CLIENTS: Final = 10_000
 """Connections that have a number, and pairs of a client id and an API whose requests are counted: clients choose both.
 """
 
-MAX_TOPICS: Final = 20
+MAX_TOPICS: Final = 10
 """Topics of a request that an event names."""
+
+MAX_NAME: Final = 249
+"""Characters of a client id or a topic that are looked at: Kafka's longest name of a topic. Clients choose both."""
 
 
 class FaultInterceptor:
@@ -114,7 +117,7 @@ class FaultInterceptor:
     def _play(self, ctx: RequestContext, request: Request, facts: Facts, call: int) -> None:
         assert self._replayed is not None
         name = API[facts.header.api_key].name
-        event = self._replayed.pop((facts.header.client_id, name, call), None)
+        event = self._replayed.pop((facts.header.client_id[:MAX_NAME], name, call), None)
         if event is not None and self.difference is None:
             seen = (facts.header.api_version, _topics(facts))
             if seen == (event.version, event.topics):
@@ -160,7 +163,7 @@ class FaultInterceptor:
 
     def _count(self, ctx: RequestContext) -> int:
         """The number of the request among those of its client id and API; 0 when there are too many of these."""
-        key = (ctx.header.client_id, ctx.header.api_key)
+        key = (ctx.header.client_id[:MAX_NAME], ctx.header.api_key)
         call = self._calls.get(key, 0)
         if not call and len(self._calls) >= MAX_CLIENTS:
             return 0
@@ -176,7 +179,7 @@ class FaultInterceptor:
         event = FaultEvent(
             number=len(self._events) + 1,
             rule=name,
-            client_id=header.client_id,
+            client_id=header.client_id[:MAX_NAME],
             api=API[header.api_key].name,
             version=header.api_version,
             call=call,
@@ -191,7 +194,7 @@ class FaultInterceptor:
 
 
 def _topics(facts: Facts) -> tuple[str, ...]:
-    return tuple(sorted({topic for topic, _ in facts.partitions})[:MAX_TOPICS])
+    return tuple(sorted({topic[:MAX_NAME] for topic, _ in facts.partitions})[:MAX_TOPICS])
 
 
 def _part_of(match: Match) -> dict[str, object]:

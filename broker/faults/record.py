@@ -15,7 +15,7 @@ from odradek.broker.faults.rule_texts import INT_MAX, TEXT_MAX, Plain, RuleError
 
 FORMAT_VERSION: Final = 1
 
-MAX_EVENTS: Final = 100_000
+MAX_EVENTS: Final = 50_000
 """Of a record. Later faults happen and are not recorded."""
 
 _KEYS: Final = frozenset(

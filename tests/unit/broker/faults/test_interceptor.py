@@ -52,6 +52,18 @@ def test_what_clients_choose_takes_a_bounded_number_of_places(broker: Faulty, mo
     assert len(broker.faults._interceptor._connections) == 2
 
 
+def test_long_names_of_clients_are_cut_and_can_still_be_replayed(broker: Faulty) -> None:
+    broker.faults.add({"action": "error", "code": 25})
+    name = "x" * 30_000
+    broker.ask(client_id=name)
+    record = broker.faults.record()
+    assert record.events[0].client_id == name[: module.MAX_NAME]
+    broker.faults.clear()
+    broker.faults.replay(record)
+    broker.ask(client_id=name)
+    assert broker.faults.unplayed == []
+
+
 def test_a_replay_stops_at_the_first_difference(broker: Faulty) -> None:
     broker.faults.add({"action": "error", "code": 25, "times": 2})
     broker.ask()
