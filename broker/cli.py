@@ -348,6 +348,7 @@ def _serve_cluster(parsed: argparse.Namespace) -> int:
             log_format=parsed.log_format,
             event_loop=parsed.event_loop,
             as_version=parsed.as_version,
+            ready_lines=tuple(parsed.ready_line),
         )
     )
 

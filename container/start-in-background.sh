@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Starts a broker in the background and waits until it serves clients: what action.yml runs.
+# Starts a broker or a cluster in the background and waits until it serves clients: what action.yml runs.
 #
-# Reads ODRADEK_PORT, ODRADEK_AS_VERSION, ODRADEK_CONFIG (lines of server.properties) and ODRADEK_DATA. Writes
-# bootstrap-servers, log and pid to the file $GITHUB_OUTPUT. The data and the log are below $RUNNER_TEMP.
+# Reads ODRADEK_BROKERS, ODRADEK_PORT, ODRADEK_AS_VERSION, ODRADEK_CONFIG (lines of server.properties) and ODRADEK_DATA.
+# Writes bootstrap-servers, log and pid to the file $GITHUB_OUTPUT. The data and the log are below $RUNNER_TEMP.
 set -euo pipefail
 start_timeout_s=30
 
@@ -12,6 +12,9 @@ printf '%s\n' "${ODRADEK_CONFIG:-}" > "$directory/server.properties"
 arguments=("$directory/server.properties" --port "${ODRADEK_PORT:-9092}" --data "${ODRADEK_DATA:-$directory/data}")
 if [ -n "${ODRADEK_AS_VERSION:-}" ]; then
     arguments+=(--as-version "$ODRADEK_AS_VERSION")
+fi
+if [ "${ODRADEK_BROKERS:-1}" != 1 ]; then
+    arguments+=(--brokers "$ODRADEK_BROKERS")
 fi
 
 nohup odradek serve "${arguments[@]}" > "$log" 2>&1 < /dev/null &
@@ -24,10 +27,11 @@ fail() {
     exit 1
 }
 
-# The banner names the address, also when the port is a free one.
+# The banner names the address or, of a cluster, all addresses, also when the port is a free one.
 address=
 for ((waited = 0; waited < start_timeout_s * 20; waited++)); do
-    address=$(sed -n 's|^ *listening on *PLAINTEXT://\([^, ]*\).*|\1|p' "$log" | head -n 1)
+    address=$(sed -n -e 's|^ *listening on *PLAINTEXT://\([^, ]*\).*|\1|p' \
+        -e 's|^ *bootstrap servers *\([^ ]*\)$|\1|p' "$log" | head -n 1)
     if [ -n "$address" ]; then
         break
     fi
@@ -35,7 +39,9 @@ for ((waited = 0; waited < start_timeout_s * 20; waited++)); do
     sleep 0.05
 done
 [ -n "$address" ] || fail "the broker did not start within $start_timeout_s s"
-odradek health "$address" || fail "the broker at $address does not answer"
+for one in ${address//,/ }; do
+    odradek health "$one" || fail "the broker at $one does not answer"
+done
 
 {
     echo "bootstrap-servers=$address"

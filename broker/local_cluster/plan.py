@@ -50,6 +50,8 @@ class ClusterOptions:
     log_format: str = "text"
     event_loop: str = "auto"
     as_version: str | None = None
+    ready_lines: tuple[str, ...] = ()
+    """Printed when clients can connect to all brokers."""
 
 
 def check_options(options: ClusterOptions) -> None:

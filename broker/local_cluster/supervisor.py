@@ -122,6 +122,7 @@ class Supervisor:
             f"  zookeeper          {connect}\n"
             f"  data in            {os.path.abspath(self._options.data)}\n"
         )
+        sys.stdout.writelines(f"{line}\n" for line in self._options.ready_lines)
         sys.stdout.flush()
 
 

@@ -83,6 +83,19 @@ def test_the_action_starts_a_broker_and_waits_for_it(tmp_path: Path, pids: list[
     assert (tmp_path / Path(outputs["log"]).parent.name / "data" / "t-2").is_dir()
 
 
+def test_the_action_starts_a_cluster(tmp_path: Path, pids: list[int]) -> None:
+    runner = Runner(tmp_path, brokers="3", port="0", config="default.replication.factor=3")
+    finished = runner.run("start")
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    outputs = runner.outputs()
+    pids.append(int(outputs["pid"]))
+    addresses = outputs["bootstrap-servers"].split(",")
+    assert len(set(addresses)) == 3
+    topic = Admin(addresses[1]).create_topic("t", replicas=-1)
+    described = Admin(addresses[2]).client.list_topics(topic, timeout=START_TIMEOUT_S).topics[topic]
+    assert len(described.partitions[0].replicas) == 3
+
+
 @pytest.mark.parametrize("config", ["process.roles=broker", "num.partitions=none"])
 def test_the_action_fails_with_the_log_of_a_broker_that_does_not_start(tmp_path: Path, config: str) -> None:
     finished = Runner(tmp_path, port="0", config=config).run("start")

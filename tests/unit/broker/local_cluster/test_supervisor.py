@@ -70,7 +70,7 @@ def brokers(monkeypatch: pytest.MonkeyPatch) -> type[_Broker]:
 
 
 def _serve() -> int:
-    return cli.main(["serve", "--brokers", "3", "--port", "7000"])
+    return cli.main(["serve", "--brokers", "3", "--port", "7000", "--ready-line", "all serve"])
 
 
 STARTS = ["start zookeeper", "start 0", "start 1", "start 2"]
@@ -84,6 +84,7 @@ def test_a_signal_stops_the_brokers_in_order_and_the_service_last(
     assert brokers.events == [*STARTS, *STOPS]
     printed = capsys.readouterr().out
     assert "bootstrap servers  127.0.0.1:7000,127.0.0.1:7001,127.0.0.1:7002" in printed
+    assert "\nall serve\n" in printed
     assert "The cluster has stopped" in printed
 
 
@@ -103,6 +104,7 @@ def test_a_start_that_fails_stops_the_others(brokers: type[_Broker], capsys: pyt
     printed = capsys.readouterr().out
     assert "has ended with status 1" in printed
     assert "bootstrap servers" not in printed
+    assert "all serve" not in printed
 
 
 def test_a_broker_that_does_not_stop_is_killed(brokers: type[_Broker]) -> None:
