@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,11 +21,14 @@ from tests.support.loads.transactional_clients import (
     TransactionalClient,
     TransactionFailedError,
 )
+from tests.support.processes.jvm import REPOSITORY
 from tests.support.processes.odradek_process import OdradekBroker, running
+from tests.support.processes.process import ManagedProcess
 from tests.support.wire.raw_client import RawClient
 from tests.support.wire.requests import build
 
 RELEASES = ("0.11", "1.1", "2.0", "2.8", "3.5")
+START_TIMEOUT_S = 60
 NAMES = ("java", "confluent", "kafka-python", "aiokafka")
 KNOWS_ONLY_GROUPS = ("0.11", "1.1", "2.0")
 """Before 2.5 TxnOffsetCommit names no member (KIP-447)."""
@@ -126,3 +130,34 @@ def test_topics_of_0_11_are_deleted_only_where_that_was_switched_on(
             admin.delete_topic(topic)
     else:
         admin.delete_topic(topic)
+
+
+@pytest.mark.parametrize("release", ["2.7", "3.3"])
+def test_brokers_of_a_cluster_understand_each_other(release: str, tmp_path: Path) -> None:
+    """They ask each other within the ranges of the release: replication, ISR, transactions over the brokers."""
+    options = ["--brokers", "3", "--port", "0", "--data", str(tmp_path / "data"), "--as-version", release]
+    process = ManagedProcess(
+        [sys.executable, "-m", "odradek", "serve", *options],
+        tmp_path / "cluster.log",
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(REPOSITORY / "src")},
+    )
+    process.start()
+    try:
+        bootstrap = process.wait_for_line(r"^  bootstrap servers  (\S+)$", START_TIMEOUT_S)[1]
+        admin = Admin(bootstrap)
+        source, sink = (admin.create_topic(name, 1, {"min.insync.replicas": "3"}, replicas=3) for name in ("a", "b"))
+        client = ConfluentTransactions()
+        producer = client.producer(bootstrap, "writer")
+        for value in ("1", "2"):
+            producer.begin()
+            producer.send(source, value)
+            producer.commit()
+        client.transform(bootstrap, source, sink, "group", "copier", 2)
+        assert [value for _, value in client.read(bootstrap, sink, "read_committed")] == ["1'", "2'"]
+        assert "is not supported" not in process.log_text()
+        assert "Traceback" not in process.log_text()
+        assert process.terminate() == 0
+    finally:
+        if process.is_running:
+            process.kill()
