@@ -213,6 +213,8 @@ class SocketServer:
         """Stop accepting and drop all connections."""
         self.stop_accepting()
         await self._drop(lambda connection: True)
+        if self._handshakes is not None:
+            self._handshakes.close()
         self._principals.close()
         if self._authentications is not None:
             self._authentications.close()
@@ -266,7 +268,11 @@ class SocketServer:
         if self._handshakes is None and end_point.security_protocol.has_tls:
             from odradek.broker.network.tls_handshakes import TlsHandshakes
 
-            self._handshakes = TlsHandshakes(self._timer, lambda listener: self._contexts.server_context(listener))
+            self._handshakes = TlsHandshakes(
+                self._timer,
+                lambda listener: self._contexts.server_context(listener),
+                self._config.connection_failed_authentication_delay_ms,
+            )
         bound = end_point._replace(port=bound_port(listening))
         self.end_points = (*self.end_points, bound)
         logger.info("Awaiting socket connections on %s:%d.", bound.host or "0.0.0.0", bound.port)

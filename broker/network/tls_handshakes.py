@@ -7,7 +7,11 @@ connections are served in between. A client that sends nothing costs a socket, a
 A handshake under way takes 50 KB of memory with uvloop and 310 KB with asyncio. At most `HANDSHAKES_MAX` are under way;
 one more aborts the oldest. A client that answers within a second finishes before 1,000 others have begun.
 
-Kafka: SslTransportLayer.handshake.
+A client whose handshake fails gets the alert that says why. Its socket stays open for
+`connection.failed.authentication.delay.ms`: if it were closed at once while data of the client is unread, the reset
+would overtake the alert. At most `HANDSHAKES_MAX` such sockets stay open.
+
+Kafka: SslTransportLayer.handshake, SslTransportLayer.handshakeFailure, Selector.DelayedAuthenticationFailureClose.
 """
 
 from __future__ import annotations
@@ -16,16 +20,19 @@ import asyncio
 import socket
 import ssl
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.network.garbage import describe_first_bytes
+from odradek.broker.security.tls.alerts import alert_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.broker.network.connection import Connection
     from odradek.timer.system_timer import SystemTimer
+    from odradek.timer.task import TimerTask
 
 HANDSHAKES_PER_TURN: Final = 1
 
@@ -44,9 +51,12 @@ PEEKED_BYTES: Final = 8
 class TlsHandshakes:
     """The handshakes of one broker."""
 
-    def __init__(self, timer: SystemTimer, context_of: Callable[[str], ssl.SSLContext]) -> None:
+    def __init__(
+        self, timer: SystemTimer, context_of: Callable[[str], ssl.SSLContext], failed_authentication_delay_ms: int
+    ) -> None:
         """`context_of`: the present context of a listener."""
         self._timer = timer
+        self._delay_ms = failed_authentication_delay_ms
         self._context_of = context_of
         self._tasks: dict[Connection, asyncio.Task[None]] = {}
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -54,6 +64,8 @@ class TlsHandshakes:
         self._under_way: dict[Connection, None] = {}
         """The oldest first."""
         self._is_releasing = False
+        self._refused: dict[socket.socket, TimerTask] = {}
+        """Sockets of clients whose handshake has failed, the oldest first, with the task that closes each."""
 
     async def accept(self, accepted: socket.socket, connection: Connection, max_idle_ms: int) -> None:
         """Make the handshake, after which the connection is connected, or abort the connection with the reason.
@@ -66,10 +78,12 @@ class TlsHandshakes:
         limit = self._timer.schedule(timeout_ms, task.cancel)
         self._tasks[connection] = task
         leading = b""
+        same: socket.socket | None = None
         try:
             leading = await _first_bytes(accepted)
             await self._turn()
             self._begin(connection)
+            same = accepted.dup()  # the loop closes the other descriptor as soon as the handshake fails
             await asyncio.get_running_loop().connect_accepted_socket(
                 lambda: connection, accepted, ssl=self._context_of(connection.listener_name)
             )
@@ -79,6 +93,9 @@ class TlsHandshakes:
         except OSError as error:
             accepted.close()
             if isinstance(error, ssl.SSLError):
+                if same is not None and (alert := alert_of(error)):
+                    self._refuse(same, alert)
+                    same = None
                 connection.abort(CloseReason.HANDSHAKE_FAILED, _describe(error, leading))
             else:
                 connection.abort(CloseReason.CONNECTION_FAILED, str(error))
@@ -88,6 +105,25 @@ class TlsHandshakes:
             limit.cancel()
             del self._tasks[connection]
             self._under_way.pop(connection, None)
+            if same is not None:
+                same.close()
+
+    def close(self) -> None:
+        """Close the sockets of clients whose handshake has failed."""
+        while self._refused:
+            self._close_refused(next(iter(self._refused)))
+
+    def _refuse(self, client: socket.socket, alert: bytes) -> None:
+        """Send the alert, and close the socket later."""
+        with suppress(OSError):  # the client is gone, or takes nothing
+            client.send(alert)
+        if len(self._refused) >= HANDSHAKES_MAX:
+            self._close_refused(next(iter(self._refused)))
+        self._refused[client] = self._timer.schedule(self._delay_ms, lambda: self._close_refused(client))
+
+    def _close_refused(self, client: socket.socket) -> None:
+        self._refused.pop(client).cancel()
+        client.close()
 
     def _begin(self, connection: Connection) -> None:
         if len(self._under_way) >= HANDSHAKES_MAX:

@@ -14,6 +14,7 @@ import tempfile
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from odradek.broker.security.tls.alerts import AlertKeepingContext
 from odradek.broker.security.tls.distinguished_name import rfc2253
 from odradek.broker.security.tls.stores import KeyStore, TrustStore, load_key_store, load_trust_store
 from odradek.broker.security.tls.versions import cipher_string, versions
@@ -119,7 +120,7 @@ class SslFactory:
 
     def _make_context(self, protocol: int) -> ssl.SSLContext:
         settings, is_server = self.settings, protocol == ssl.PROTOCOL_TLS_SERVER
-        context = ssl.SSLContext(protocol)
+        context = AlertKeepingContext(protocol) if is_server else ssl.SSLContext(protocol)
         context.check_hostname = False
         context.options |= ssl.OP_NO_RENEGOTIATION
         context.minimum_version, context.maximum_version = versions(

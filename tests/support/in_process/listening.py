@@ -42,6 +42,9 @@ class AcceptedSocket:
             raise OSError(errno.EINVAL, "Invalid argument")
         self.options[level, name] = value
 
+    def dup(self) -> AcceptedSocket:
+        return AcceptedSocket(self.number)
+
     def close(self) -> None:
         self.is_closed = True
 

@@ -16,6 +16,7 @@ from odradek.broker.network import tls_handshakes
 from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.network.connection import Connection
 from odradek.broker.network.tls_handshakes import HANDSHAKE_TIMEOUT_MS, TlsHandshakes
+from odradek.broker.security.tls.alerts import AlertKeepingContext
 from odradek.controller.model.broker_info import SecurityProtocol
 from odradek.timer.clock import ManualClock
 from odradek.timer.system_timer import SystemTimer
@@ -24,6 +25,7 @@ from tests.support.certificates import Authority
 from tests.support.in_process.listening import AcceptedSocket, Listening
 from tests.support.in_process.network import FakeOwner
 
+DELAY_MS = 100
 HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01"
 
 
@@ -235,7 +237,7 @@ async def test_a_failed_handshake_is_freed_without_a_collection(tmp_path: Path) 
     """Its buffers have 256 KB: clients could fill the memory before the next collection."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(Authority().issue("broker").write_pem(tmp_path / "broker.pem"))
-    handshakes = TlsHandshakes(SystemTimer(ManualClock()), lambda listener: context)
+    handshakes = TlsHandshakes(SystemTimer(ManualClock()), lambda listener: context, DELAY_MS)
     accepted, client = socket.socketpair()
     accepted.setblocking(False)
     client.sendall(b"\x16\x03\x01\x00\x05hello")
@@ -251,3 +253,77 @@ async def test_a_failed_handshake_is_freed_without_a_collection(tmp_path: Path) 
     finally:
         gc.enable()
         client.close()
+
+
+class Refusing:
+    """Handshakes that refuse each client certificate but those of one authority; clients are in threads."""
+
+    def __init__(self, directory: Path) -> None:
+        trusted, foreign = Authority(), Authority("Foreign CA")
+        self.clock = ManualClock()
+        self.timer = SystemTimer(self.clock)
+        context = AlertKeepingContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(trusted.issue("broker").write_pem(directory / "broker.pem"))
+        context.load_verify_locations(cadata=trusted.pem)
+        context.verify_mode = ssl.CERT_REQUIRED
+        self.handshakes = TlsHandshakes(self.timer, lambda listener: context, DELAY_MS)
+        self._client_context = ssl.create_default_context(cadata=trusted.pem)
+        self._client_context.load_cert_chain(foreign.issue("client", hosts=()).write_pem(directory / "client.pem"))
+
+    async def connect(self, *, sends: bytes) -> tuple[ssl.SSLSocket, Connection]:
+        """A client for whom the handshake is over, and its connection."""
+        accepted, client = socket.socketpair()
+        accepted.setblocking(False)
+        client.settimeout(10)
+
+        def speak() -> ssl.SSLSocket:
+            wrapped = self._client_context.wrap_socket(client, server_hostname="localhost")
+            wrapped.sendall(sends)
+            return wrapped
+
+        speaking = asyncio.get_running_loop().run_in_executor(None, speak)
+        connection = Connection(FakeOwner(), "SSL", 1_000, SecurityProtocol.SSL)
+        await asyncio.create_task(self.handshakes.accept(accepted, connection, 1_000))
+        return await speaking, connection
+
+
+@async_test
+async def test_a_client_that_is_refused_gets_the_alert_before_its_connection_is_closed(tmp_path: Path) -> None:
+    server = Refusing(tmp_path)
+    client, connection = await server.connect(sends=b"a request")
+    with client:
+        assert connection._owner.closed[0][0] is CloseReason.HANDSHAKE_FAILED  # type: ignore[attr-defined]
+        with pytest.raises(ssl.SSLError, match="UNKNOWN_CA"):
+            client.recv(1)
+        client.settimeout(0)
+        server.clock.advance(DELAY_MS - 1)
+        server.timer.advance()
+        assert is_open(client)
+        server.clock.advance(1)
+        server.timer.advance()
+        assert not is_open(client)
+
+
+@async_test
+async def test_refused_clients_are_closed_at_the_limit_and_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tls_handshakes, "HANDSHAKES_MAX", 1)
+    server = Refusing(tmp_path)
+    first, _ = await server.connect(sends=b"")
+    second, _ = await server.connect(sends=b"")
+    with first, second:
+        assert not is_open(first)
+        assert is_open(second)
+        server.handshakes.close()
+        assert not is_open(second)
+
+
+def is_open(client: ssl.SSLSocket) -> bool:
+    """Whether the other end of a socket has not closed it."""
+    client.settimeout(0)
+    try:
+        socket.socket.send(client, b"x")
+    except OSError:
+        return False
+    return True
