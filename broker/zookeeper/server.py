@@ -111,7 +111,10 @@ class ZooKeeperServer:
             self._listener.close()
         for connection in list(self.connections):
             connection.close()
-        if self._word_tasks and not self.failed.done():
+        if self.failed.done():
+            for task in self._word_tasks:
+                task.cancel()  # the thread answers no more
+        if self._word_tasks:
             await asyncio.wait(self._word_tasks)
         await self.thread.close()
 

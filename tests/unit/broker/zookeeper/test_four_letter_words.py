@@ -87,3 +87,16 @@ async def test_resets() -> None:
     assert server.stats.received == 1, "that of crst"
     assert client.connection.received == 0
     await server.stop()
+
+
+@async_test
+async def test_a_word_is_not_waited_for_when_the_database_has_failed() -> None:
+    server = await running(words=ALL)
+    asking = TestedConnection(server)
+    server.thread.submit(lambda processor: processor.tree.store.close())
+    server.thread.submit(lambda processor: processor.tree.store.begin())
+    await asyncio.wait({server.failed}, timeout=5)
+    server.answer_word(asking.connection, "srvr")
+    await server.stop()
+    assert server.failed.exception() is not None
+    assert asking.transport.written == b""

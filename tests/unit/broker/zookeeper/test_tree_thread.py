@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from functools import partial
 from pathlib import Path
 
@@ -22,26 +23,32 @@ def _thread(path: str, failures: list[Exception] | None = None) -> TreeThread:
 async def test_output_runs_on_the_loop_when_the_transaction_is_durable(monkeypatch: pytest.MonkeyPatch) -> None:
     order: list[str] = []
     commit = ServiceStore.commit
+    is_committing, may_commit = threading.Event(), threading.Event()
 
-    def recorded(store: ServiceStore) -> None:
+    def held(store: ServiceStore) -> None:
+        is_committing.set()
+        assert may_commit.wait(5)
         commit(store)
         order.append("commit")
 
     thread = _thread(":memory:")
     await thread.open()
-    monkeypatch.setattr(ServiceStore, "commit", recorded)
+    monkeypatch.setattr(ServiceStore, "commit", held)
     done = asyncio.get_running_loop().create_future()
 
-    def work(name: str, processor: RequestProcessor) -> None:
-        order.append(name)
-        processor.output.append(partial(order.append, f"{name} out"))
+    def work(processor: RequestProcessor) -> None:
+        order.append("work")
+        processor.output.append(partial(order.append, "output"))
+        processor.output.append(partial(done.set_result, None))
 
-    thread.submit(partial(work, "one"))
-    thread.submit(partial(work, "two"))
-    thread.submit(lambda processor: processor.output.append(lambda: done.set_result(None)))
+    thread.submit(work)
+    assert await asyncio.to_thread(is_committing.wait, 5)
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert order == ["work"]
+    may_commit.set()
     await done
-    assert order.index("one out") > order.index("commit") > order.index("one")
-    assert order.index("two out") > order.index("two")
+    assert order == ["work", "commit", "output"]
     await thread.close()
 
 
