@@ -209,7 +209,7 @@ BROKER_FAMILIES: Final = (
         "kafka_server_app_info_start_time_ms",
         "When the broker started, in milliseconds since 1970.",
         lambda view: view.sources.started_ms,
-        mbean="kafka.server:type=app-info,id=#start-time-ms",
+        mbean="kafka.server:type=app-info#start-time-ms",
     ),
     counter(
         "kafka_server_delayedproducemetrics_expires_total",

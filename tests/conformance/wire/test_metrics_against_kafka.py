@@ -28,8 +28,10 @@ NOT_ON_ONE_BROKER = {
     "kafka.server:type=FetcherLagMetrics,name=ConsumerLag,clientId=,topic=,partition=",
     "kafka.server:type=FetcherStats,name=RequestsPerSec,clientId=,brokerHost=,brokerPort=",
     "kafka.server:type=FetcherStats,name=BytesPerSec,clientId=,brokerHost=,brokerPort=",
+    "kafka.server:type=DelayedProduceMetrics,name=ExpiresPerSec",
+    "kafka.server:type=DelayedDeleteRecordsMetrics,name=ExpiresPerSec",
 }
-"""They are there while the broker follows another."""
+"""They are there while the broker follows another, or after an operation has waited for followers in vain."""
 
 FORMAT = ("--report-format", "properties")
 RECORDS = 100
@@ -70,11 +72,12 @@ def load(bootstrap: str) -> None:
 
 
 def fetch(broker: ApacheBroker) -> None:
-    """Without a group: a consumer's would make the topic of offsets."""
-    parts = [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20}]
-    request = build(ApiKey.FETCH, replica_id=-1, max_wait_ms=100, topics=[{"topic": "orders", "partitions": parts}])
+    """Without a group: a consumer's would make the topic of offsets. The second fetch waits in vain."""
     with RawClient(broker.host, broker.port) as client:
-        client.call(request, 12)
+        for min_bytes in (1, 1 << 20):
+            parts = [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20}]
+            topics = [{"topic": "orders", "partitions": parts}]
+            client.call(build(ApiKey.FETCH, replica_id=-1, max_wait_ms=100, min_bytes=min_bytes, topics=topics), 12)
 
 
 def limit_clients(broker: ApacheBroker) -> None:
