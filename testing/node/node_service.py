@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING
 
 from odradek.broker.machine.startup_error import StartupError
@@ -17,15 +18,18 @@ if TYPE_CHECKING:
 
     from odradek.testing.node.questions import QuestionFunction
 
+logger = logging.getLogger(__name__)
+
 
 class NodeService:
     """One broker, from `start` to the end of `serve`."""
 
     def __init__(self, settings: Mapping[str, str], loop: asyncio.AbstractEventLoop) -> None:
-        self._broker = RunningBroker(settings, loop)
+        self._broker = RunningBroker(settings, loop, self._failed)
         self._stopping: asyncio.Future[None] = loop.create_future()
         self._is_serving = False
         self._answering: set[asyncio.Task[object]] = set()
+        self.why_stopped = "The broker does not run"
 
     async def start(self) -> Started:
         """Raises: StartupError with one line for operators."""
@@ -42,7 +46,7 @@ class NodeService:
     async def answer(self, function: QuestionFunction, arguments: Mapping[str, object]) -> object:
         """Run a question. Raises: what it raises, or BrokerStopped if the broker is stopped meanwhile."""
         if not self._is_serving:
-            raise BrokerStopped("The broker does not run")
+            raise BrokerStopped(self.why_stopped)
         task = asyncio.ensure_future(_run(function, self._broker, arguments))
         self._answering.add(task)
         try:
@@ -58,6 +62,12 @@ class NodeService:
     def stop_soon(self) -> None:
         if not self._stopping.done():
             self._stopping.set_result(None)
+
+    def _failed(self, error: BaseException) -> None:
+        """The broker cannot go on, for example without a log directory: it is stopped, as `odradek serve` ends then."""
+        logger.critical("The broker cannot go on: %s", error)
+        self.why_stopped = f"The broker has failed: {error}"
+        self.stop_soon()
 
     async def serve(self) -> None:
         """Serve until `stop_soon`, or until the broker fails; then stop it."""

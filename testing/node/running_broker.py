@@ -38,7 +38,14 @@ _DATA_KEYS: Final = frozenset({"log.dirs", "log.dir"})
 class RunningBroker:
     """All methods run on the event loop of the broker."""
 
-    def __init__(self, settings: Mapping[str, str], loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        settings: Mapping[str, str],
+        loop: asyncio.AbstractEventLoop,
+        on_failure: Callable[[BaseException], None] = lambda error: None,
+    ) -> None:
+        """`on_failure` is called when the broker cannot go on and must be stopped."""
+        self._on_failure = on_failure
         self._settings = dict(settings)
         self._loop = loop
         self._ports = KeptPorts()
@@ -144,9 +151,15 @@ class RunningBroker:
                 fs=self.files,
             ),
         )
+        server.failed.add_done_callback(self._server_failed)
         await server.start()
         self._observations = Observations(server.services)
         return server
+
+    def _server_failed(self, failed: asyncio.Future[None]) -> None:
+        error = None if failed.cancelled() else failed.exception()
+        if error is not None:
+            self._on_failure(error)
 
     def _end_observations(self, reason: str) -> None:
         observations, self._observations = self._observations, None

@@ -50,7 +50,7 @@ class ThreadNode:
         except RuntimeError:  # the loop is closed
             answer.close()
             refused: Future[object] = Future()
-            refused.set_exception(BrokerStopped("The broker does not run"))
+            refused.set_exception(BrokerStopped(self._service.why_stopped))
             return refused
 
     def stop(self) -> Future[None]:

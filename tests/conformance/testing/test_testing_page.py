@@ -15,6 +15,9 @@ PAGE = (REPOSITORY / "docs" / "testing.md").read_text("utf-8")
 FILES = {
     name: code for code, name in re.findall(r"^```python\n(# (\w+\.py)\b.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 }
+WORKERS_TIMEOUT_S = 240
+"""Eight processes import everything at the same time, perhaps beside other tests."""
+
 WITHOUT_A_RUN_HERE = {"test_with_testcontainers.py", "test_spark.py"}
 
 

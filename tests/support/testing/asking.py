@@ -42,6 +42,11 @@ async def log_directory(broker: RunningBroker) -> str:
 
 
 @question
+async def lose_the_disk(broker: RunningBroker) -> None:
+    broker.server.failed.set_exception(OSError("the disk is gone"))
+
+
+@question
 async def never_answered(broker: RunningBroker) -> None:
     await broker.server.failed
 

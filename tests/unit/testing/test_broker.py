@@ -80,3 +80,15 @@ def test_an_error_of_a_question_is_raised_here() -> None:
             broker.ask("fail_in_broker", text="not there")
         with pytest.raises(KeyError, match="is not a question"):
             broker.ask("unknown")
+
+
+def test_a_broker_that_cannot_go_on_is_stopped_and_the_test_gets_the_reason(caplog: pytest.LogCaptureFixture) -> None:
+    with Broker() as broker:
+        waiting = broker.ask_soon("never_answered")
+        broker.ask("lose_the_disk")
+        with pytest.raises((BrokerStopped, OSError)):
+            waiting.result(10)
+        for _ in range(2):
+            with pytest.raises(BrokerStopped, match="has failed: the disk is gone"):
+                broker.ask("process_id")
+    assert "The broker cannot go on: the disk is gone" in caplog.text

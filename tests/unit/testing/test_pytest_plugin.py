@@ -11,7 +11,9 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 PLUGIN = "odradek.testing.pytest_plugin"
 
 
-def run_pytest(directory: Path, *arguments: str, plugins: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+def run_pytest(
+    directory: Path, *arguments: str, plugins: tuple[str, ...] = (), timeout_s: float = 60
+) -> subprocess.CompletedProcess[str]:
     options = [option for plugin in (PLUGIN, *plugins) for option in ("-p", plugin)]
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-W", "error", *options, *arguments],
@@ -20,7 +22,7 @@ def run_pytest(directory: Path, *arguments: str, plugins: tuple[str, ...] = ()) 
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=timeout_s,
     )
 
 
