@@ -44,6 +44,7 @@ SUITES = ("tests/conformance", "tests/soak")
 KAFKA_POM = "tests/support/jvm/pom.xml"
 APACHE_TESTS_POM = "tests/support/apache_tests/jvm/pom.xml"
 SPARK_POM = "spark_jobs/pom.xml"
+RELEASES_POM = "tests/support/jvm/releases/pom.xml"
 
 HEAD = """\
 # Clients
@@ -66,6 +67,7 @@ def page() -> str:
 def _versions() -> Iterator[str]:
     pinned = _python_pins()
     kafka = _pom_version(KAFKA_POM, "kafka-tools")
+    newer = max(re.findall(r"<version>([\d.]+)</version>", (REPOSITORY / RELEASES_POM).read_text("utf-8")))
     streams = _pom_version(APACHE_TESTS_POM, "kafka-streams")
     clients = _pom_version(SPARK_POM, "kafka-clients")
     connector = _pom_version(SPARK_POM, "spark-sql-kafka-0-10_2.13")
@@ -77,6 +79,7 @@ def _versions() -> Iterator[str]:
         ("aiokafka (Python, asyncio)", pinned["aiokafka"], "`pyproject.toml`"),
         ("kafka-python", pinned["kafka-python"], "`pyproject.toml`"),
         ("Apache Kafka's Java clients: producer, consumer, admin, and the command-line tools", kafka, f"`{KAFKA_POM}`"),
+        ("a newer Java client: producer and consumer over SASL_SSL", newer, f"`{RELEASES_POM}`"),
         ("Apache Kafka Streams, by its own integration tests", streams, f"`{APACHE_TESTS_POM}`"),
         (
             "Apache Spark with its Kafka connector",

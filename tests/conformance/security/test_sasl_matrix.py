@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +19,7 @@ from odradek.protocol.api import ApiKey
 from odradek.protocol.errors import ErrorCode
 from tests.conformance.security.conftest import Certificates
 from tests.support.broker import Broker
+from tests.support.processes.jvm import QUICK_START, REPOSITORY, JvmMissingError, java_executable, libs_dir
 from tests.support.processes.ports import free_port
 from tests.support.processes.sasl_listeners import MECHANISMS, client_properties, listener_settings
 from tests.support.processes.tool_runs import run_in_one_jvm
@@ -32,6 +34,11 @@ TIMEOUT_S = 20
 USER, PASSWORD = "alice", "canary-of-alice"
 JAVA_RECORDS = 3
 JAVA_VALUE = b"from java"
+NEWER_VALUE = b"from java 4"
+NEWER = "4.1.0"
+"""The release of the newer Java client."""
+NEWER_JAR = REPOSITORY / ".cache" / "releases" / f"kafka-clients-{NEWER}.jar"
+PROGRAM = REPOSITORY / "tests" / "support" / "jvm" / "ReadAndWrite.java"
 
 
 class Listener(NamedTuple):
@@ -64,6 +71,7 @@ class Listener(NamedTuple):
     def java(self, mechanism: str) -> str:
         """The text of a file."""
         text = client_properties(mechanism, USER, PASSWORD).replace("=SASL_PLAINTEXT", "=SASL_SSL")
+        text += f"bootstrap.servers={self.address}\n"
         return f"{text}ssl.truststore.type=PEM\nssl.truststore.location={self.ca}\n"
 
 
@@ -123,15 +131,17 @@ def test_each_client_reads_what_each_has_written(
     python.send(topic, b"from kafka-python").get(TIMEOUT_S)
     python.close()
     asyncio.run(write_with_aiokafka(listener, mechanism, topic))
-    read_by_java = run_java(listener, mechanism, topic, tmp_path, count=3 + JAVA_RECORDS)
-    expected = {b"from librdkafka", b"from kafka-python", b"from aiokafka", JAVA_VALUE}
-    assert read_by_java == expected
+    config = tmp_path / "client.properties"
+    config.write_text(listener.java(mechanism))
+    others = {b"from librdkafka", b"from kafka-python", b"from aiokafka"}
+    assert run_newer_java(config, topic, 4) == {*others, NEWER_VALUE}
+    expected, count = {*others, NEWER_VALUE, JAVA_VALUE}, 4 + JAVA_RECORDS
+    assert run_java(listener, config, topic, count) == expected
 
     consumer = confluent_kafka.Consumer(
         {**listener.librdkafka(mechanism), "group.id": topic, "auto.offset.reset": "earliest"}
     )
     consumer.subscribe([topic])
-    count = 3 + JAVA_RECORDS
     records = [message for _ in range(count) if (message := consumer.poll(TIMEOUT_S)) is not None]
     consumer.close()
     assert {record.value() for record in records} == expected
@@ -153,10 +163,9 @@ async def read_with_aiokafka(listener: Listener, mechanism: str, topic: str, cou
         return {(await asyncio.wait_for(consumer.getone(), TIMEOUT_S)).value for _ in range(count)}
 
 
-def run_java(listener: Listener, mechanism: str, topic: str, directory: Path, *, count: int) -> set[bytes]:
+def run_java(listener: Listener, config: Path, topic: str, count: int) -> set[bytes]:
     """Write with the Java producer, and return what the Java consumer reads."""
-    config, payload = directory / "client.properties", directory / "payload"
-    config.write_text(listener.java(mechanism))
+    payload = config.parent / "payload"
     payload.write_bytes(JAVA_VALUE)
     written, read = run_in_one_jvm(
         [
@@ -176,3 +185,17 @@ def run_java(listener: Listener, mechanism: str, topic: str, directory: Path, *,
     assert written.status == 0, written.stderr
     assert read.status == 0, read.stderr
     return set(read.stdout.encode().splitlines())
+
+
+def run_newer_java(config: Path, topic: str, count: int) -> set[bytes]:
+    """The newer client writes a value, and reads that many records."""
+    if not NEWER_JAR.is_file():
+        raise JvmMissingError(f"{NEWER_JAR} is not there: run `make .cache/releases/.complete`")
+    (slf4j,) = libs_dir().glob("slf4j-api-*.jar")
+    (lz4,) = libs_dir().glob("lz4-java-*.jar")
+    path = ":".join(map(str, (NEWER_JAR, slf4j, lz4)))
+    command = [java_executable(), *QUICK_START, "-cp", path, str(PROGRAM), str(config), topic, NEWER_VALUE.decode()]
+    finished = subprocess.run([*command, str(count)], capture_output=True, check=False, timeout=60)
+    version, *values = finished.stdout.splitlines() or [finished.stderr]
+    assert version == NEWER.encode(), finished.stderr
+    return set(values)
