@@ -7,6 +7,7 @@ the listeners and the ACLs are. A question is a text of `QUESTION_BYTES`, padded
                                 `PRINCIPAL`, which the harness makes a super user
     scram MECHANISM USER        the credential that the broker has in its cache, or nothing
     authentications             lines of listener, count, and value
+    listeners                   lines of listener and port
 
 `--settings FILE` has the present settings of the broker written to that file, as JSON, whenever one has changed.
 `--clock MS` sets the wall clock. Some tests give their broker a clock that begins at 0, and write records of the first
@@ -79,9 +80,11 @@ class SideDoor:
         if question == "scram":
             credential = self._server._scram_credentials.scram_credential(*arguments)
             return "" if credential is None else credential.to_text()
-        assert question == "authentications", question
         sockets = self._server._sockets
         assert isinstance(sockets, SocketServer)
+        if question == "listeners":
+            return "".join(f"{point.listener_name} {point.port}\n" for point in sockets.end_points)
+        assert question == "authentications", question
         return "".join(
             f"{listener} {name} {value}\n"
             for listener, counts in sockets.authentication_counts.items()

@@ -90,6 +90,11 @@ final class LiveBroker {
         return config.initial();
     }
 
+    /** The configuration as the broker has it now. */
+    KafkaConfig currentConfig() {
+        return config.current();
+    }
+
     int id() {
         return config().brokerId();
     }
@@ -109,6 +114,10 @@ final class LiveBroker {
 
     /** The port of a listener. KafkaException: the broker has none of that name. */
     int port(ListenerName listener) {
+        if (!ports.containsKey(listener.value()) && isRunning()) {
+            SideDoor.ask(sideDoor, "listeners").lines().map(line -> line.split(" ")).forEach(
+                words -> ports.put(words[0], Integer.parseInt(words[1])));
+        }
         Integer port = ports.get(listener.value());
         if (port == null) throw new KafkaException("Tried to check for port of non-existing protocol");
         return port;

@@ -21,6 +21,7 @@ import org.apache.kafka.common.message.DescribeProducersResponseData;
 import org.apache.kafka.common.message.ListOffsetsResponseData.ListOffsetsPartitionResponse;
 import org.apache.kafka.common.message.MetadataResponseData;
 import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.common.requests.DescribeConfigsResponse;
 import org.apache.kafka.common.requests.ListOffsetsRequest;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.storage.internals.checkpoint.LeaderEpochCheckpointFile;
@@ -192,9 +193,12 @@ final class LiveLogs {
 
     private LogConfig config(String topic) {
         Map<String, String> values = new HashMap<>();
-        wire.topicConfig(topic).forEach((key, value) -> {
-            if (value != null && LogConfig.configNames().contains(key)) values.put(key, value);
+        Set<String> overridden = new HashSet<>();
+        wire.topicConfig(topic).forEach(config -> {
+            if (config.value() == null || !LogConfig.configNames().contains(config.name())) return;
+            values.put(config.name(), config.value());
+            if (config.configSource() == DescribeConfigsResponse.ConfigSource.TOPIC_CONFIG.id()) overridden.add(config.name());
         });
-        return new LogConfig(values);
+        return new LogConfig(values, overridden);
     }
 }

@@ -19,6 +19,7 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.coordinator.group.GroupCoordinator;
+import org.apache.kafka.storage.internals.log.LogConfig;
 import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -117,6 +118,7 @@ final class LiveObjects {
     private LogManager logManager() {
         return Stand.in(LogManager.class)
             .with("getLog", arguments -> logs.log((TopicPartition) arguments[0], (boolean) arguments[1]))
+            .with("currentDefaultConfig", arguments -> new LogConfig(broker.currentConfig().extractLogConfigMap()))
             .with("logsByTopic", arguments -> logs.ofTopic((String) arguments[0]))
             .with("isLogDirOnline", arguments -> wire.directories().containsKey(arguments[0]))
             .with("liveLogDirs", arguments -> {

@@ -24,6 +24,7 @@ import org.apache.kafka.common.acl.AclBindingFilter;
 import org.apache.kafka.common.message.CreateAclsRequestData;
 import org.apache.kafka.common.message.DeleteAclsRequestData;
 import org.apache.kafka.common.message.DescribeConfigsRequestData;
+import org.apache.kafka.common.message.DescribeConfigsResponseData;
 import org.apache.kafka.common.message.DescribeLogDirsRequestData;
 import org.apache.kafka.common.message.DescribeLogDirsResponseData;
 import org.apache.kafka.common.message.DescribeProducersRequestData;
@@ -115,13 +116,11 @@ final class Wire {
     }
 
     /** The configuration of a topic as it holds at this broker. */
-    Map<String, String> topicConfig(String topic) {
+    List<DescribeConfigsResponseData.DescribeConfigsResourceResult> topicConfig(String topic) {
         DescribeConfigsRequestData data = new DescribeConfigsRequestData().setResources(Collections.singletonList(
             new DescribeConfigsRequestData.DescribeConfigsResource().setResourceType((byte) 2).setResourceName(topic)));
         DescribeConfigsResponse response = (DescribeConfigsResponse) ask(new DescribeConfigsRequest.Builder(data).build((short) 4));
-        Map<String, String> found = new LinkedHashMap<>();
-        response.data().results().get(0).configs().forEach(config -> found.put(config.name(), config.value()));
-        return found;
+        return response.data().results().get(0).configs();
     }
 
     /** The directories of this broker's replicas, without its future ones or those alone. */
