@@ -8,6 +8,7 @@ start_timeout_s=30
 
 directory=$(mktemp -d "${RUNNER_TEMP:-/tmp}/odradek-broker.XXXXXX")
 log=$directory/broker.log
+: > "$log" # the loop below may read it before the broker opens it
 printf '%s\n' "${ODRADEK_CONFIG:-}" > "$directory/server.properties"
 arguments=("$directory/server.properties" --port "${ODRADEK_PORT:-9092}" --data "${ODRADEK_DATA:-$directory/data}")
 if [ -n "${ODRADEK_AS_VERSION:-}" ]; then

@@ -39,7 +39,11 @@ def test_kazoo(tmp_path: Path) -> None:
     ]
     command += ["-c", os.devnull, f"--rootdir={tmp_path}", "--timeout", "60", "--durations", "10"]
     command += ["-k", f"not ({NEED_AN_ENSEMBLE_OR_TLS} or {SLOW})", "--pyargs", *SELECTION]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(REPOSITORY / "src"), str(REPOSITORY)])}
+    environment = {
+        **os.environ,
+        "PYTEST_ADDOPTS": "",
+        "PYTHONPATH": os.pathsep.join([str(REPOSITORY / "src"), str(REPOSITORY)]),
+    }
     run = subprocess.run(command, capture_output=True, text=True, cwd=REPOSITORY, env=environment, check=False)
     assert run.returncode == 0, run.stdout[-8000:]
     passed = int(run.stdout.rsplit(" passed", 1)[0].split()[-1].rsplit("m", 1)[-1])
