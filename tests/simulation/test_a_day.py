@@ -414,10 +414,10 @@ async def _visit(day: Day) -> None:
 
 
 def _objects() -> Counter[str]:
-    """Objects of the broker by class."""
+    """Objects of the broker by class. The module of a class may be no text: a metaclass written in C may hide it."""
     gc.collect()
     classes = (type(found) for found in gc.get_objects())
-    return Counter(cls.__qualname__ for cls in classes if cls.__module__.startswith("odradek."))
+    return Counter(cls.__qualname__ for cls in classes if str(cls.__module__).startswith("odradek."))
 
 
 class Lived:

@@ -63,7 +63,8 @@ def install() -> None:
 
 def report(*_: object) -> None:
     gc.collect()
-    own = Counter(type(thing).__name__ for thing in gc.get_objects() if type(thing).__module__.startswith("odradek."))
+    classes = (type(thing) for thing in gc.get_objects())
+    own = Counter(cls.__name__ for cls in classes if str(cls.__module__).startswith("odradek."))
     counts = {
         "timer": sum(timer.size for timer in TIMERS),
         "delayed": sum(purgatory.num_delayed for purgatory in PURGATORIES),
