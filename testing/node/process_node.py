@@ -14,6 +14,7 @@ import sys
 import threading
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
+from weakref import WeakSet
 
 from odradek.storage.disk.worker import read_message, write_message
 from odradek.testing.node.ports import BrokerStopped, Started
@@ -47,7 +48,7 @@ class ProcessNode:
         process = self._process = subprocess.Popen(
             COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment()
         )
-        os.register_at_fork(after_in_child=self._close_in_fork)
+        _NODES.add(self)
         threading.Thread(target=self._receive, args=(process,), name="odradek-broker", daemon=True).start()
         self._send(self._settings)
         return started
@@ -87,10 +88,10 @@ class ProcessNode:
         with self._lock, contextlib.suppress(BrokenPipeError):
             cast("BinaryIO", process.stdin).close()
 
-    def _close_in_fork(self) -> None:
+    def close_in_fork(self) -> None:
         """A forked process must not hold the pipe open: the broker ends when the last holder has closed it."""
         if self._process is not None and not self._has_ended:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, ValueError):  # the pipe may be closed already
                 os.close(cast("BinaryIO", self._process.stdin).fileno())
 
     # In the thread
@@ -118,6 +119,17 @@ class ProcessNode:
             if future.set_running_or_notify_cancel():
                 future.set_exception(BrokerStopped(f"The process of the broker has ended with status {status}"))
         self._stopped.set_result(None)
+
+
+_NODES: Final[WeakSet[ProcessNode]] = WeakSet()
+
+
+def _close_in_fork() -> None:
+    for node in _NODES:
+        node.close_in_fork()
+
+
+os.register_at_fork(after_in_child=_close_in_fork)
 
 
 def _environment() -> dict[str, str]:
