@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import socket
 
 import pytest
 
 from tests.support.wire.proxy_server import ProxyServer
+
+CLOSES = 30
 
 PLENTY = bytes(4_000_000)
 
@@ -33,6 +36,20 @@ def test_connections_end_with_the_proxy(written: bytes) -> None:
             while client.recv(65536):
                 pass
     assert not proxy.failures
+
+
+def test_connections_that_are_being_accepted_end_with_the_proxy() -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await asyncio.Event().wait()
+
+    for _ in range(CLOSES):
+        proxy = ProxyServer(serve)
+        proxy.start()
+        with contextlib.ExitStack() as clients:
+            for _ in range(20):
+                clients.enter_context(socket.create_connection(("127.0.0.1", proxy.port), timeout=10))
+            proxy.close()
+    gc.collect()  # of a transport that is open, a warning fails this test
 
 
 def test_what_was_written_arrives_before_a_connection_is_closed() -> None:

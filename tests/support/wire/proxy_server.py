@@ -27,6 +27,7 @@ class ProxyServer:
         """Exceptions of the coroutines that run here."""
         self.loop = asyncio.new_event_loop()
         self._serve = serve
+        self._is_closing = False
         self._tasks: dict[asyncio.Task[None], asyncio.StreamWriter | None] = {}
         self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
 
@@ -52,7 +53,10 @@ class ProxyServer:
         task.add_done_callback(self._ended)
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.spawn(self._serve_one(reader, writer), writer)
+        if self._is_closing:
+            writer.transport.abort()
+        else:
+            self.spawn(self._serve_one(reader, writer), writer)
 
     async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async with closing(writer):
@@ -64,13 +68,16 @@ class ProxyServer:
             self.failures.append(failure)
 
     async def _end(self) -> None:
+        self._is_closing = True
+        # asyncio has a task for each connection that it accepts. Begun after the end of the server, it fails and leaves
+        # the connection open.
+        while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
+            for task, writer in self._tasks.items():
+                task.cancel()
+                if writer is not None:  # a task that has not begun yet closes nothing
+                    writer.transport.abort()
+            await asyncio.wait(tasks)
         self._server.close()
-        tasks = dict(self._tasks)
-        for task, writer in tasks.items():
-            task.cancel()
-            if writer is not None:  # a task that has not begun yet closes nothing
-                writer.transport.abort()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 @asynccontextmanager
