@@ -122,6 +122,11 @@ def outcome(
     return found
 
 
+async def no_wait(client: AdminClient) -> None:
+    """In place of `AdminClient.back_off` where there is nothing to wait for."""
+    raise AssertionError("a wait of retry.backoff.ms")
+
+
 Main = Callable[[Sequence[str]], int]
 Outcome = tuple[int, list[str], str]
 

@@ -10,7 +10,7 @@ from odradek.broker.tools.admin.admin_client import AdminClient
 from odradek.broker.tools.admin.coordinators import KeyType, ask_coordinators
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
-from tests.support.clusters.admin_cluster import AdminCluster, outcome
+from tests.support.clusters.admin_cluster import AdminCluster, no_wait, outcome
 
 
 class Answer(NamedTuple):
@@ -55,10 +55,6 @@ def coordinators(cluster: AdminCluster) -> Coordinators:
 def test_each_coordinator_is_asked_about_its_keys(coordinators: Coordinators) -> None:
     assert outcome(coordinators.both) == [{"a": Answer(0, 1), "b": Answer(0, 3)}]
     assert coordinators.asked == [(1, ("a",)), (3, ("b",))]
-
-
-async def no_wait(client: AdminClient) -> None:
-    raise AssertionError("a wait of retry.backoff.ms")
 
 
 def test_no_time_is_lost_after_the_last_answer(coordinators: Coordinators, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from odradek.broker.tools.admin.partition_leaders import PartitionLeaders, by_to
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.metadata import MetadataRequest
 from odradek.protocol.topic_partition import TopicPartition
-from tests.support.clusters.admin_cluster import AdminCluster, outcome, topic
+from tests.support.clusters.admin_cluster import AdminCluster, no_wait, outcome, topic
 
 T0, T1, GONE = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("gone", 0)
 
@@ -34,10 +34,6 @@ class Asked:
 
     async def all(self, client: AdminClient) -> dict[TopicPartition, Answer]:
         return await PartitionLeaders(client).ask([T1, T0, GONE], self.ask, Answer)
-
-
-async def no_wait(client: AdminClient) -> None:
-    raise AssertionError("a wait of retry.backoff.ms")
 
 
 def test_leaders_are_asked_and_the_order_is_kept(cluster: AdminCluster) -> None:
