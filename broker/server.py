@@ -13,6 +13,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
+from odradek.broker.background_work import BackgroundWork
 from odradek.broker.cluster_links import ClusterLinks
 from odradek.broker.config.dynamic_config import DynamicBrokerConfig
 from odradek.broker.config.dynamic_passwords import Passwords
@@ -46,7 +47,7 @@ from odradek.timer.sliced_work import SlicedWork
 from odradek.timer.system_timer import SystemTimer
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import Awaitable, Callable
 
     from odradek.broker.apis.services import Services
     from odradek.broker.config.broker_config import BrokerConfig
@@ -128,7 +129,7 @@ class KafkaServer:
         self._token_manager: DelegationTokenManager | None = None
         self._config_changes: ConfigChangeListener | None = None
         self._has_started = False
-        self._background: set[asyncio.Task[None]] = set()
+        self._background = BackgroundWork(self._loop)
 
     @property
     def services(self) -> Services:
@@ -212,12 +213,18 @@ class KafkaServer:
         broker_info = registered_info(self.config, self.broker_id, self.addresses)
         cache = MetadataCache(self.broker_id)
         self._links = links = ClusterLinks(
-            self.config, self._make_link, cache, self.clock, self.timer, self._in_background, broker_id=self.broker_id
+            self.config,
+            self._make_link,
+            cache,
+            self.clock,
+            self.timer,
+            self._background.start,
+            broker_id=self.broker_id,
         )
         self._services = services = self._make_services(client, broker_info, cache, links, has_topics=bool(topics))
         self._dispatcher = dispatcher = Dispatcher(
             services,
-            self._in_background,
+            self._background.start,
             services.first_metadata,
             self._slices,
             metadata_version=self.config.metadata_version,
@@ -268,7 +275,7 @@ class KafkaServer:
             from odradek.broker.security.tokens.token_expiry import TokenExpiry
 
             interval_ms = self.config.delegation_token_expiry_check_interval_ms
-            controller.while_active = TokenExpiry(self._token_manager, self.timer, interval_ms, self._in_background)
+            controller.while_active = TokenExpiry(self._token_manager, self.timer, interval_ms, self._background.start)
 
     async def _re_encode_passwords(self, client: MetadataClient) -> None:
         entity_path = f"brokers/{self.broker_id}"
@@ -308,7 +315,7 @@ class KafkaServer:
     def _make_authentications(self) -> Authentications:
         from odradek.broker.sasl_setup import make_authentications
 
-        return make_authentications(self.config, self._sasl_parts(), self.timer, self._in_background)
+        return make_authentications(self.config, self._sasl_parts(), self.timer, self._background.start)
 
     def _watch_loop(self, pause_ms: int) -> None:
         if pause_ms:
@@ -345,7 +352,7 @@ class KafkaServer:
             store_updates=self._store_updates,
             scram_credentials=self._scram_credentials,
             token_manager=self._token_manager,
-            spawn=self._in_background,
+            spawn=self._background.start,
             call_soon=self._loop.call_soon,
         )
         return setup.make(has_topics=has_topics)
@@ -360,22 +367,11 @@ class KafkaServer:
         elif self._services is not None:
             # The controller asks this broker for the state of its replicas and elects other leaders.
             client = self._services.controller.client
-            self._in_background(client.propagate_log_dir_event(self.broker_id))
+            self._background.start(client.propagate_log_dir_event(self.broker_id))
 
     def _fail(self, error: BaseException) -> None:
         if not self.failed.done():
             self.failed.set_exception(error)
-
-    def _in_background(self, work: Coroutine[object, object, None]) -> None:
-        task = self._loop.create_task(work)
-        self._background.add(task)
-        task.add_done_callback(self._background_ended)
-
-    def _background_ended(self, task: asyncio.Task[None]) -> None:
-        self._background.discard(task)
-        error = None if task.cancelled() else task.exception()
-        if error is not None:
-            logger.error("Error in background work", exc_info=error)
 
     # Stop
 
@@ -399,8 +395,7 @@ class KafkaServer:
             await sockets.close()
         if self._faults is not None:
             self._faults.close()
-        for task in list(self._background):
-            task.cancel()
+        await self._background.cancel()
         self._slices.close()
         self._shut_down_services()
         self._ticker.stop()
