@@ -1,1 +1,1 @@
-"""Commands that administer a cluster: topics, reassign, elect-leaders, cluster."""
+"""Commands that administer a running cluster, in rooms of what they are about; `client` sends their requests."""

@@ -8,7 +8,7 @@ from typing import TypeVar, cast
 
 import pytest
 
-from odradek.broker.tools.admin.admin_client import AdminClient, run
+from odradek.broker.tools.admin.client.admin_client import AdminClient, run
 from odradek.broker.tools.command.addresses import Address
 from odradek.broker.tools.command.client_config import ClientConfig
 from odradek.broker.tools.command.output import Output

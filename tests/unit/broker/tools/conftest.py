@@ -14,7 +14,7 @@ from tests.support.clusters.admin_transactions import AdminTransactions
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> AdminCluster:
     cluster = AdminCluster()
-    monkeypatch.setattr("odradek.broker.tools.admin.admin_client.SocketLink", cluster.make_link)
+    monkeypatch.setattr("odradek.broker.tools.admin.client.admin_client.SocketLink", cluster.make_link)
     monkeypatch.setattr("odradek.broker.tools.command.client_config.RETRY_BACKOFF_MS", 1)
     return cluster
 

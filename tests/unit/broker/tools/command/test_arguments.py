@@ -42,7 +42,7 @@ def test_the_help_is_as_wide_as_the_terminal(columns: str, widest: int, monkeypa
 def test_a_command_runs_without_slow_imports() -> None:
     """asyncio alone would take as long as all of `odradek groups --list`."""
     source = (
-        "import sys; from odradek.broker.tools.admin.groups import main; "
+        "import sys; from odradek.broker.tools.admin.groups.groups import main; "
         "assert main(['--list', '--bootstrap-server', '127.0.0.1:1']) == 1; "
         "slow = {'asyncio', 'dataclasses', 'shutil', 'ssl', 'rich', 'json', 'logging', 'encodings.idna'}; "
         "assert not slow & {*sys.modules}"

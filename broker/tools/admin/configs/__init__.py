@@ -1,0 +1,1 @@
+"""Configs of topics, brokers, loggers, users, clients and addresses; quotas."""

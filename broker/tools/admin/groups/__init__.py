@@ -1,0 +1,1 @@
+"""Consumer groups: lists, describes and deletes them, resets and deletes their offsets."""

@@ -1,0 +1,1 @@
+"""ACLs, users that authenticate with SCRAM, and delegation tokens."""

@@ -1,0 +1,1 @@
+"""Topics, the offsets of their partitions, and the deletion of records."""
