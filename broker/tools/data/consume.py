@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from odradek.broker.tools.command.failures import CommandFailed
 from odradek.broker.tools.command.terminal_text import write
+from odradek.broker.tools.data.client.properties import CONSUMER_KEYS
+from odradek.broker.tools.data.client.running import STDOUT, run_with_client
+from odradek.broker.tools.data.client.streams import OutputStream
 from odradek.broker.tools.data.consume_options import (
     consume_parser,
     consumer_config,
@@ -21,20 +24,17 @@ from odradek.broker.tools.data.consume_options import (
     record_format,
     subscription,
 )
-from odradek.broker.tools.data.consumer import Consumer, ConsumerConfig, Subscription
-from odradek.broker.tools.data.deserializers import SerializationError
-from odradek.broker.tools.data.properties import CONSUMER_KEYS
-from odradek.broker.tools.data.running import STDOUT, run_with_client
-from odradek.broker.tools.data.streams import OutputStream
+from odradek.broker.tools.data.consumer.consumer import Consumer, ConsumerConfig, Subscription
+from odradek.broker.tools.data.records.deserializers import SerializationError
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from odradek.broker.tools.data.data_client import DataClient
-    from odradek.broker.tools.data.fetcher import Chunk
-    from odradek.broker.tools.data.interrupts import Interrupts
-    from odradek.broker.tools.data.record_format import RecordFormat
+    from odradek.broker.tools.data.client.data_client import DataClient
+    from odradek.broker.tools.data.client.interrupts import Interrupts
+    from odradek.broker.tools.data.consumer.fetcher import Chunk
+    from odradek.broker.tools.data.records.record_format import RecordFormat
 
 T = TypeVar("T")
 

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Final
 from odradek.broker.tools.command.arguments import command_parser
 from odradek.broker.tools.command.failures import CommandFailed
 from odradek.broker.tools.command.terminal_text import visible_bytes
+from odradek.broker.tools.data.client.properties import Properties, gather
 from odradek.broker.tools.data.common_options import add_cluster_options, delimiter
-from odradek.broker.tools.data.consumer import ConsumerConfig, Subscription
-from odradek.broker.tools.data.deserializers import deserializer
-from odradek.broker.tools.data.fetcher import FetchConfig
-from odradek.broker.tools.data.group_member import GroupConfig
-from odradek.broker.tools.data.offset_choice import BEGINNING, END, OffsetChoice, Origin, parse_offset
-from odradek.broker.tools.data.properties import Properties, gather
-from odradek.broker.tools.data.record_format import (
+from odradek.broker.tools.data.consumer.consumer import ConsumerConfig, Subscription
+from odradek.broker.tools.data.consumer.fetcher import FetchConfig
+from odradek.broker.tools.data.consumer.group_member import GroupConfig
+from odradek.broker.tools.data.consumer.offset_choice import BEGINNING, END, OffsetChoice, Origin, parse_offset
+from odradek.broker.tools.data.records.deserializers import deserializer
+from odradek.broker.tools.data.records.record_format import (
     PrintedFields,
     RecordFormat,
     format_string,

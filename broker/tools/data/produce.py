@@ -13,8 +13,10 @@ from secrets import randbelow
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.tools.command.failures import CommandFailed
-from odradek.broker.tools.data.interrupts import Interrupted
-from odradek.broker.tools.data.partitioner import PARTITIONERS
+from odradek.broker.tools.data.client.interrupts import Interrupted
+from odradek.broker.tools.data.client.properties import PRODUCER_KEYS
+from odradek.broker.tools.data.client.running import STDIN, STDOUT, run_with_client
+from odradek.broker.tools.data.client.streams import InputStream, OutputStream
 from odradek.broker.tools.data.produce_options import (
     line_format,
     parse_produce,
@@ -22,24 +24,22 @@ from odradek.broker.tools.data.produce_options import (
     producer_config,
     producer_settings,
 )
-from odradek.broker.tools.data.producer import Producer, ProducerConfig
-from odradek.broker.tools.data.properties import PRODUCER_KEYS
-from odradek.broker.tools.data.record_reader import (
+from odradek.broker.tools.data.producer.partitioner import PARTITIONERS
+from odradek.broker.tools.data.producer.producer import Producer, ProducerConfig
+from odradek.broker.tools.data.records.record_reader import (
     MAX_RECORD_BYTES,
     InputRecord,
     MalformedRecord,
     RecordReader,
     json_record,
 )
-from odradek.broker.tools.data.running import STDIN, STDOUT, run_with_client
-from odradek.broker.tools.data.streams import InputStream, OutputStream
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from odradek.broker.tools.data.data_client import DataClient
-    from odradek.broker.tools.data.interrupts import Interrupts
+    from odradek.broker.tools.data.client.data_client import DataClient
+    from odradek.broker.tools.data.client.interrupts import Interrupts
     from odradek.protocol.records.record import Headers
 
 CLIENT_ID: Final = "console-producer"

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.broker.tools.command.arguments import command_parser
 from odradek.broker.tools.command.failures import CommandFailed
+from odradek.broker.tools.data.client.properties import CODECS, Properties, gather
 from odradek.broker.tools.data.common_options import add_cluster_options, delimiter
-from odradek.broker.tools.data.partitioner import PARTITIONERS
-from odradek.broker.tools.data.producer import ProducerConfig
-from odradek.broker.tools.data.properties import CODECS, Properties, gather
-from odradek.broker.tools.data.record_reader import LineFormat
+from odradek.broker.tools.data.producer.partitioner import PARTITIONERS
+from odradek.broker.tools.data.producer.producer import ProducerConfig
+from odradek.broker.tools.data.records.record_reader import LineFormat
 from odradek.protocol.records.layout import MAX_INT64
 
 if TYPE_CHECKING:

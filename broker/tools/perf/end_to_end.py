@@ -14,22 +14,22 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.broker.tools.command.failures import CommandFailed, check
 from odradek.broker.tools.command.running import EXIT_FAILED
+from odradek.broker.tools.data.client.properties import CONSUMER_KEYS, PRODUCER_KEYS, Properties, gather
+from odradek.broker.tools.data.client.running import run_with_client
 from odradek.broker.tools.data.consume_options import fetch_config
-from odradek.broker.tools.data.consumer import Consumer, ConsumerConfig, Subscription
-from odradek.broker.tools.data.offset_choice import END
-from odradek.broker.tools.data.partitioner import PARTITIONERS
+from odradek.broker.tools.data.consumer.consumer import Consumer, ConsumerConfig, Subscription
+from odradek.broker.tools.data.consumer.offset_choice import END
 from odradek.broker.tools.data.produce_options import producer_config
-from odradek.broker.tools.data.producer import Producer
-from odradek.broker.tools.data.properties import CONSUMER_KEYS, PRODUCER_KEYS, Properties, gather
-from odradek.broker.tools.data.record_reader import InputRecord
-from odradek.broker.tools.data.running import run_with_client
+from odradek.broker.tools.data.producer.partitioner import PARTITIONERS
+from odradek.broker.tools.data.producer.producer import Producer
+from odradek.broker.tools.data.records.record_reader import InputRecord
 from odradek.broker.tools.perf.statistics import percentiles
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 
 if TYPE_CHECKING:
-    from odradek.broker.tools.data.data_client import DataClient
-    from odradek.broker.tools.data.interrupts import Interrupts
+    from odradek.broker.tools.data.client.data_client import DataClient
+    from odradek.broker.tools.data.client.interrupts import Interrupts
 
 USAGE: Final = (
     "USAGE: odradek perf end-to-end broker_list topic num_messages producer_acks message_size_bytes [properties_file]"

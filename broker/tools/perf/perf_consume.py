@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.broker.tools.command.arguments import command_parser
 from odradek.broker.tools.command.failures import CommandFailed
+from odradek.broker.tools.data.client.properties import CONSUMER_KEYS, Properties, gather
+from odradek.broker.tools.data.client.running import run_with_client
 from odradek.broker.tools.data.consume_options import fetch_config, group_config
-from odradek.broker.tools.data.consumer import Consumer, ConsumerConfig, Subscription
-from odradek.broker.tools.data.offset_choice import BEGINNING, END
-from odradek.broker.tools.data.properties import CONSUMER_KEYS, Properties, gather
-from odradek.broker.tools.data.running import run_with_client
+from odradek.broker.tools.data.consumer.consumer import Consumer, ConsumerConfig, Subscription
+from odradek.broker.tools.data.consumer.offset_choice import BEGINNING, END
 from odradek.broker.tools.perf.statistics import MEGABYTE, consume_figures, consume_header, date_format
 
 if TYPE_CHECKING:
-    from odradek.broker.tools.data.data_client import DataClient
-    from odradek.broker.tools.data.fetcher import Chunk
-    from odradek.broker.tools.data.interrupts import Interrupts
+    from odradek.broker.tools.data.client.data_client import DataClient
+    from odradek.broker.tools.data.client.interrupts import Interrupts
+    from odradek.broker.tools.data.consumer.fetcher import Chunk
 
 CLIENT_ID: Final = "perf-consumer-client"
 POLL_MS: Final = 100

@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.broker.tools.command.arguments import command_parser
 from odradek.broker.tools.command.failures import CommandFailed
-from odradek.broker.tools.data.partitioner import PARTITIONERS
+from odradek.broker.tools.data.client.properties import PRODUCER_KEYS, gather
+from odradek.broker.tools.data.client.running import run_with_client
 from odradek.broker.tools.data.produce_options import producer_config
-from odradek.broker.tools.data.producer import Producer, ProducerConfig
-from odradek.broker.tools.data.properties import PRODUCER_KEYS, gather
-from odradek.broker.tools.data.record_reader import InputRecord
-from odradek.broker.tools.data.running import run_with_client
+from odradek.broker.tools.data.producer.partitioner import PARTITIONERS
+from odradek.broker.tools.data.producer.producer import Producer, ProducerConfig
+from odradek.broker.tools.data.records.record_reader import InputRecord
 from odradek.broker.tools.perf.payloads import Payload, file_payload, monotonic_payload, random_payload
 from odradek.broker.tools.perf.statistics import ProduceStatistics
 
 if TYPE_CHECKING:
-    from odradek.broker.tools.data.accumulator import Batch
-    from odradek.broker.tools.data.data_client import DataClient
-    from odradek.broker.tools.data.interrupts import Interrupts
+    from odradek.broker.tools.data.client.data_client import DataClient
+    from odradek.broker.tools.data.client.interrupts import Interrupts
+    from odradek.broker.tools.data.producer.accumulator import Batch
     from odradek.timer.clock import Clock
 
 CLIENT_ID: Final = "perf-producer-client"

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.tools.data.start_offsets import LATEST, list_offsets
+from odradek.broker.tools.data.consumer.start_offsets import LATEST, list_offsets
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
@@ -25,7 +25,7 @@ from odradek.protocol.messages.offset_fetch import (
 from odradek.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from odradek.broker.tools.data.data_client import DataClient
+    from odradek.broker.tools.data.client.data_client import DataClient
     from odradek.protocol.messages.describe_groups import DescribedGroup
 
 PURPOSE: Final = "sample"

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.broker.tools.command.arguments import command_parser
 from odradek.broker.tools.command.failures import CommandFailed
+from odradek.broker.tools.data.client.properties import gather
+from odradek.broker.tools.data.client.running import STDIN, STDOUT, run_with_client
+from odradek.broker.tools.data.client.streams import InputStream
 from odradek.broker.tools.data.common_options import add_cluster_options
-from odradek.broker.tools.data.properties import gather
-from odradek.broker.tools.data.running import STDIN, STDOUT, run_with_client
-from odradek.broker.tools.data.streams import InputStream
 from odradek.broker.tools.top.figures import Figures, figures
 from odradek.broker.tools.top.sample import Sample, take_sample
 from odradek.broker.tools.top.screen_state import HELP, ScreenState, split_keys
@@ -26,8 +26,8 @@ from odradek.broker.tools.top.screen_state import HELP, ScreenState, split_keys
 if TYPE_CHECKING:
     from rich.live import Live
 
-    from odradek.broker.tools.data.data_client import DataClient
-    from odradek.broker.tools.data.interrupts import Interrupts
+    from odradek.broker.tools.data.client.data_client import DataClient
+    from odradek.broker.tools.data.client.interrupts import Interrupts
 
 _DESCRIPTION: Final = f"""\
 A live screen of brokers, topics with their rates, and groups with their lag.

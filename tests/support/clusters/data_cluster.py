@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sized
 from typing import TypeVar, cast
 
 from odradek.broker.tools.command.client_config import ClientConfig
-from odradek.broker.tools.data.data_client import DataClient
+from odradek.broker.tools.data.client.data_client import DataClient
 from odradek.controller.model.broker_info import EndPoint
 from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.errors import ErrorCode

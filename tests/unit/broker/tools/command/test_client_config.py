@@ -8,7 +8,7 @@ import pytest
 from odradek.broker.tools.command.client_config import client_config, read_properties
 from odradek.broker.tools.command.failures import CommandFailed
 from odradek.broker.tools.command.running import config_of
-from odradek.broker.tools.data.properties import gather
+from odradek.broker.tools.data.client.properties import gather
 
 
 def test_defaults_are_those_of_kafka() -> None:

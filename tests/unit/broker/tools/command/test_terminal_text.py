@@ -12,7 +12,7 @@ import pytest
 from odradek.broker.tools.command.output import Form, Output
 from odradek.broker.tools.command.terminal_text import visible, visible_bytes
 from odradek.broker.tools.data.consume_options import consume_parser, record_format
-from tests.unit.broker.tools.data.test_record_format import record
+from tests.unit.broker.tools.data.records.test_record_format import record
 
 HOSTILE = "a\x1b]0;title\x07\x9b31m\u202e\r\x08b\tc"
 SAFE = "a\\x1b]0;title\\x07\\x9b31m\\u202e\\x0d\\x08b\tc"

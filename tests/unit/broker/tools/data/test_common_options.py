@@ -28,9 +28,9 @@ def test_consume_imports_neither_the_producer_nor_the_configuration_of_a_broker(
     modules = set(
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     )
-    assert "odradek.broker.tools.data.consumer" in modules
+    assert "odradek.broker.tools.data.consumer.consumer" in modules
     assert not modules & {
-        "odradek.broker.tools.data.producer",
+        "odradek.broker.tools.data.producer.producer",
         "odradek.storage.config.config_def",
         "odradek.broker.network.listening_socket",
         "uuid",

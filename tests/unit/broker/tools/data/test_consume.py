@@ -11,7 +11,7 @@ from odradek.protocol.messages.offset_commit import OffsetCommitRequest
 from odradek.protocol.records.record import SimpleRecord
 from odradek.protocol.topic_partition import TopicPartition
 from tests.unit.broker.tools.data.commands import Commands
-from tests.unit.broker.tools.data.test_group_member import Coordinator
+from tests.unit.broker.tools.data.consumer.test_group_member import Coordinator
 
 A = TopicPartition("t", 0)
 
@@ -65,7 +65,7 @@ def test_the_join_of_a_group_is_no_longer_than_the_time_without_records(
 
 
 def test_a_topic_is_not_waited_for_longer_than_that(filled: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("odradek.broker.tools.data.consumer.TOPIC_TIMEOUT_MS", 3_600_000)
+    monkeypatch.setattr("odradek.broker.tools.data.consumer.consumer.TOPIC_TIMEOUT_MS", 3_600_000)
     described = filled.cluster._described
 
     def without_leader(name: str) -> MetadataResponseTopic:

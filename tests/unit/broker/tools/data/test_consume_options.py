@@ -10,9 +10,9 @@ from odradek.broker.tools.data.consume_options import (
     record_format,
     subscription,
 )
-from odradek.broker.tools.data.consumer import ConsumerConfig
-from odradek.broker.tools.data.offset_choice import BEGINNING, END, OffsetChoice, Origin
-from odradek.broker.tools.data.record_format import ConsumedRecord
+from odradek.broker.tools.data.consumer.consumer import ConsumerConfig
+from odradek.broker.tools.data.consumer.offset_choice import BEGINNING, END, OffsetChoice, Origin
+from odradek.broker.tools.data.records.record_format import ConsumedRecord
 from odradek.protocol.records.record import Record
 
 RECORD = ConsumedRecord("t", 0, Record(7, 5, None, b"v"), 0)

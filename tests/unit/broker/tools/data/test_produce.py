@@ -57,7 +57,7 @@ def test_count_and_tee(run: Commands) -> None:
 
 
 def test_input_after_the_last_record_is_not_read(run: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("odradek.broker.tools.data.streams.READ_BYTES", 2)
+    monkeypatch.setattr("odradek.broker.tools.data.client.streams.READ_BYTES", 2)
     assert run(main, "-t", "t", "-c", "2", "-T", stdin=b"a\nb\nc\nd\n") == (0, b"a\nb\n")
     assert run(main, "-t", "t", "-c", "0", "-T", stdin=b"a\n") == (0, b"")
 

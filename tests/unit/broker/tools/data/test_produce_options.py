@@ -9,8 +9,8 @@ from odradek.broker.tools.data.produce_options import (
     producer_config,
     producer_settings,
 )
-from odradek.broker.tools.data.producer import ProducerConfig
-from odradek.broker.tools.data.record_reader import LineFormat
+from odradek.broker.tools.data.producer.producer import ProducerConfig
+from odradek.broker.tools.data.records.record_reader import LineFormat
 from odradek.protocol.records.compression import CompressionType
 
 

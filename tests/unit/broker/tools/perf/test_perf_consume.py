@@ -4,7 +4,7 @@ import pytest
 
 from odradek.broker.tools.perf.perf_consume import main
 from tests.support.clusters.data_cluster import DataCluster
-from tests.unit.broker.tools.data.test_group_member import Coordinator
+from tests.unit.broker.tools.data.consumer.test_group_member import Coordinator
 
 BASE = ("-b", "host:9001", "--topic", "t")
 

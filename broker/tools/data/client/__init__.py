@@ -1,0 +1,1 @@
+"""What producers and consumers share: requests, metadata, properties, signals, standard streams."""

@@ -1,0 +1,56 @@
+"""Runs a command of records with a client: links, signals, errors, exit status."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Final
+
+from odradek.broker.tools.command.client_config import client_config
+from odradek.broker.tools.command.failures import CommandFailed
+from odradek.broker.tools.command.links import links_of
+from odradek.broker.tools.command.running import EXIT_DONE, EXIT_FAILED
+from odradek.broker.tools.data.client.data_client import DataClient
+from odradek.broker.tools.data.client.interrupts import Interrupted, Interrupts
+
+Work = Callable[[DataClient, Interrupts], Awaitable[None]]
+STDIN: Final = 0
+STDOUT: Final = 1
+
+
+def run_with_client(
+    make_work: Callable[[], tuple[Work, Mapping[str, str]]],
+    bootstrap: str | None,
+    *,
+    client_id: str,
+    also: Collection[str],
+) -> int:
+    """Run the work with a client that has these settings. `also`: the keys that the work reads itself.
+
+    Returns the exit status. Raises: BrokenPipeError when nobody reads the output.
+    """
+    try:
+        work, settings = make_work()
+        asyncio.run(_run(work, bootstrap, settings, client_id, also))
+    except BrokenPipeError:
+        raise
+    except Interrupted as interrupted:
+        return interrupted.status
+    except (CommandFailed, OSError) as error:
+        sys.stderr.write(f"odradek: {error}\n")
+        return EXIT_FAILED
+    return EXIT_DONE
+
+
+async def _run(
+    work: Work, bootstrap: str | None, settings: Mapping[str, str], client_id: str, also: Collection[str]
+) -> None:
+    config = client_config(bootstrap, settings, client_id=client_id, also=also)
+    interrupts = Interrupts()
+    with links_of(config) as links, interrupts.installed():
+        client = DataClient(config, links.make_link, links.clock, links.timer)
+        try:
+            await work(client, interrupts)
+        finally:
+            client.close()

@@ -1,0 +1,1 @@
+"""A consumer: fetches, offsets, membership of a group."""

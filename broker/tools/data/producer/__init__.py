@@ -1,0 +1,1 @@
+"""A producer: batches, partitions, sequence numbers, transactions."""

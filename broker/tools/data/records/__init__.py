@@ -1,0 +1,1 @@
+"""Records of an input, and consumed records as bytes for the output."""

@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import asyncio
+import re
+
+import pytest
+
+from odradek.broker.tools.command.failures import CommandFailed
+from odradek.broker.tools.data.consumer.consumer import Consumer, ConsumerConfig, Subscription
+from odradek.broker.tools.data.consumer.fetcher import FetchConfig
+from odradek.broker.tools.data.consumer.group_member import GroupConfig
+from odradek.broker.tools.data.consumer.offset_choice import BEGINNING, END, OffsetChoice, Origin
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.join_group import JoinGroupRequest
+from odradek.protocol.messages.leave_group import LeaveGroupRequest
+from odradek.protocol.messages.offset_commit import OffsetCommitRequest
+from odradek.protocol.topic_partition import TopicPartition
+from tests.support.async_test import async_test
+from tests.support.clusters.data_cluster import DataCluster
+from tests.unit.broker.tools.data.consumer.test_group_member import Coordinator
+
+A, B = TopicPartition("t", 0), TopicPartition("t", 1)
+FROM_BEGINNING = ConsumerConfig(start=BEGINNING, fetch=FetchConfig(auto_offset_reset=BEGINNING))
+
+
+async def started(
+    cluster: DataCluster, subscription: Subscription, config: ConsumerConfig = FROM_BEGINNING
+) -> Consumer:
+    consumer = Consumer(cluster.client(), config, subscription)
+    await cluster.during(consumer.start())
+    return consumer
+
+
+async def values(cluster: DataCluster, consumer: Consumer, polls: int = 15) -> list[bytes]:
+    found = []
+    for _ in range(polls):
+        chunk = await cluster.during(consumer.poll(100))
+        if chunk is not None:
+            found += [each.record.value or b"" for each in chunk.records]
+            consumer.done(chunk)
+    return sorted(found)
+
+
+def topics(*names: str) -> Subscription:
+    return Subscription(topics=frozenset(names))
+
+
+def filled(topic: str = "t", partitions: int = 2) -> DataCluster:
+    cluster = DataCluster()
+    cluster.create(topic, partitions)
+    for partition in range(partitions):
+        cluster.fill(topic, b"%d" % partition, partition=partition)
+    return cluster
+
+
+@async_test
+async def test_all_partitions_or_chosen_ones() -> None:
+    cluster = filled()
+    consumer = await started(cluster, topics("t"))
+    assert await values(cluster, consumer) == [b"0", b"1"]
+    await consumer.close()
+    consumer = await started(cluster, Subscription(topics=frozenset({"t"}), partitions=frozenset({1})))
+    assert await values(cluster, consumer) == [b"1"]
+    await consumer.close()
+    with pytest.raises(CommandFailed, match=r"topic t has 2 partition\(s\), not 2"):
+        await started(cluster, Subscription(topics=frozenset({"t"}), partitions=frozenset({2})))
+
+
+@async_test
+async def test_patterns_find_topics_also_later_ones() -> None:
+    cluster = filled("metrics-a", 1)
+    cluster.create("other-metrics-b")
+    consumer = await started(cluster, Subscription(patterns=(re.compile("^metrics-.*"),)))
+    assert consumer.assignment == {TopicPartition("metrics-a", 0)}
+    assert await values(cluster, consumer) == [b"0"]
+    cluster.create("metrics-b")
+    cluster.fill("metrics-b", b"new")
+    cluster.clock.advance(30_000)
+    cluster.timer.advance()
+    assert await values(cluster, consumer) == [b"new"]
+    await consumer.close()
+
+
+@async_test
+async def test_partitions_that_are_added_begin_at_their_beginning() -> None:
+    cluster = filled(partitions=1)
+    consumer = await started(cluster, topics("t"), ConsumerConfig(start=END))
+    assert await values(cluster, consumer) == []
+    cluster.create("t", 2)
+    cluster.fill("t", b"first", partition=1)
+    cluster.clock.advance(30_000)
+    cluster.timer.advance()
+    assert await values(cluster, consumer) == [b"first"]
+    await consumer.close()
+
+
+@async_test
+async def test_it_is_finished_at_what_was_the_end() -> None:
+    cluster = filled()
+    consumer = await started(cluster, topics("t"), ConsumerConfig(start=BEGINNING, ends=(END,)))
+    assert not consumer.is_finished
+    cluster.fill("t", b"late")
+    assert await values(cluster, consumer) == [b"0", b"1"]
+    assert consumer.is_finished
+    await consumer.close()
+
+
+@async_test
+async def test_the_first_of_two_ends_counts() -> None:
+    cluster = filled(partitions=1)
+    cluster.clock.advance(1000)
+    cluster.fill("t", b"later")
+    ends = (OffsetChoice(Origin.TIMESTAMP, cluster.clock.time_ms()), END)
+    consumer = await started(cluster, topics("t"), ConsumerConfig(start=BEGINNING, ends=ends))
+    assert await values(cluster, consumer) == [b"0"]
+    await consumer.close()
+
+
+def in_group(**fields: object) -> ConsumerConfig:
+    return ConsumerConfig(group=GroupConfig(group_id="g"), start=BEGINNING, **fields)  # type: ignore[arg-type]
+
+
+@async_test
+async def test_a_member_begins_at_the_committed_offset_and_commits_what_is_done() -> None:
+    cluster = filled(partitions=2)
+    coordinator = Coordinator(cluster)
+    coordinator.committed = {0: 1}
+    cluster.fill("t", b"next")
+    consumer = await started(cluster, topics("t"), in_group())
+    assert not consumer.is_finished, "it has no partitions yet"
+    assert await values(cluster, consumer) == [b"next"]
+    await cluster.during(consumer.commit())
+    (commit,) = cluster.requests(OffsetCommitRequest)
+    assert [(found.partition_index, found.committed_offset) for found in commit.topics[0].partitions] == [(0, 2)]
+    await consumer.close()
+    assert len(cluster.requests(OffsetCommitRequest)) == 1, "it is committed already"
+    assert cluster.requests(LeaveGroupRequest)
+
+
+@async_test
+async def test_what_was_not_done_is_not_committed() -> None:
+    cluster = filled(partitions=1)
+    Coordinator(cluster).committed = {}
+    cluster.fill("t", b"x", b"y")
+    consumer = await started(cluster, topics("t"), in_group())
+    chunk = None
+    while chunk is None or not chunk.records:
+        chunk = await cluster.during(consumer.poll(100))
+    consumer.done(chunk, 1)
+    await cluster.during(consumer.poll(100))
+    await cluster.during(consumer.close())
+    assert cluster.requests(OffsetCommitRequest)[-1].topics[0].partitions[0].committed_offset == 1
+
+
+@async_test
+async def test_a_rebalance_commits_first_and_gives_the_partitions_anew() -> None:
+    cluster = filled(partitions=2)
+    coordinator = Coordinator(cluster)
+    coordinator.committed = {}
+    consumer = await started(cluster, topics("t"), in_group())
+    assert await values(cluster, consumer, 5) == [b"0"]
+    coordinator.heartbeat_errors = [ErrorCode.REBALANCE_IN_PROGRESS]
+    coordinator.leader = "other"
+    cluster.asked.clear()
+    await cluster.during(cluster.client().wait(3_500, asyncio.get_running_loop().create_future()))
+    assert await values(cluster, consumer) == [b"1"]
+    kinds = [type(request) for _, request in cluster.asked]
+    assert kinds.index(OffsetCommitRequest) < kinds.index(JoinGroupRequest)
+    assert consumer.assignment == {B}
+    await cluster.during(consumer.close())
+
+
+@async_test
+async def test_offsets_are_committed_from_time_to_time() -> None:
+    cluster = filled(partitions=1)
+    Coordinator(cluster).committed = {}
+    consumer = await started(cluster, topics("t"), in_group(auto_commit_interval_ms=1000))
+    await values(cluster, consumer, 5)
+    cluster.clock.advance(1000)
+    cluster.timer.advance()
+    await values(cluster, consumer, 3)
+    assert len(cluster.requests(OffsetCommitRequest)) == 1
+    await cluster.during(consumer.close())
+
+
+@async_test
+async def test_a_cluster_that_is_away_for_a_while_is_waited_for() -> None:
+    cluster = filled(partitions=1)
+    coordinator = Coordinator(cluster)
+    coordinator.committed = {}
+    consumer = await started(cluster, topics("t"), in_group())
+    assert await values(cluster, consumer, 5) == [b"0"]
+    cluster.unreachable = {1, 2}
+    cluster.fill("t", b"next")
+    assert consumer._group is not None
+    consumer._group.needs_rejoin = True
+    cluster.timer.schedule(70_000, cluster.unreachable.clear)
+    cluster.clock.advance(30_000)
+    coordinator.committed = {0: 1}
+    assert await values(cluster, consumer) == [b"next"]
+    await cluster.during(consumer.close())

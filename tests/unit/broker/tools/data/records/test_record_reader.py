@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from odradek.broker.tools.data.records.record_format import ConsumedRecord, json_line
+from odradek.broker.tools.data.records.record_reader import (
+    InputRecord,
+    LineFormat,
+    MalformedRecord,
+    RecordReader,
+    json_record,
+)
+from odradek.protocol.records.record import Record
+
+
+def test_a_line_is_a_value() -> None:
+    assert LineFormat().record(b"a\tb:c,d", 1) == InputRecord(None, b"a\tb:c,d")
+
+
+def test_key_and_headers() -> None:
+    form = LineFormat(parse_key=True, parse_headers=True)
+    assert form.record(b"h1:v1,h2:\tk\tv\tw", 1) == InputRecord(b"k", b"v\tw", (("h1", b"v1"), ("h2", b"")))
+    assert form.record(b"h1:v1,,\tk\t", 1).headers == (("h1", b"v1"),), "Java's split drops empty pieces at the end"
+
+
+def test_null_marker_and_empty_fields() -> None:
+    form = LineFormat(parse_key=True, parse_headers=True, null_marker=b"NULL")
+    assert form.record(b"h:NULL\tNULL\tNULL", 1) == InputRecord(None, None, (("h", None),))
+    assert form.record(b"NULL\tk\tv", 1) == InputRecord(b"k", b"v")
+    assert LineFormat(parse_key=True, empty_is_null=True).record(b"k\t", 1) == InputRecord(b"k", None)
+
+
+@pytest.mark.parametrize(
+    ("form", "line", "message"),
+    [
+        (LineFormat(parse_key=True), b"abc", "No key separator found on line number 7: 'abc'"),
+        (LineFormat(parse_headers=True), b"a:b", "No headers delimiter found on line number 7: 'a:b'"),
+        (LineFormat(parse_headers=True), b"x\tv", "No header key separator found in pair 'x' on line number 7"),
+        (
+            LineFormat(parse_headers=True, null_marker=b"N"),
+            b"N:1\tv",
+            "Header keys should not be equal to the null marker 'N' as they can't be null",
+        ),
+    ],
+)
+def test_what_apaches_reader_refuses(form: LineFormat, line: bytes, message: str) -> None:
+    with pytest.raises(MalformedRecord, match=message.replace("(", r"\(")):
+        form.record(line, 7)
+
+
+@pytest.mark.parametrize("name", ["key_separator", "headers_delimiter", "headers_separator", "headers_key_separator"])
+def test_a_separator_is_not_empty(name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name.replace('_', '.')} is empty"):
+        LineFormat(**{name: b""})  # type: ignore[arg-type]
+
+
+def test_json_that_is_too_deep_and_numbers_that_are_too_large() -> None:
+    with pytest.raises(MalformedRecord, match="No JSON on line number 1"):
+        json_record(b"[" * 100_000, 1)
+    assert json_record(b'{"ts":%d}' % (2**63 - 1), 1).timestamp == 2**63 - 1
+    with pytest.raises(MalformedRecord, match="ts is 9223372036854775808 and not a number between"):
+        json_record(b'{"ts":9223372036854775808}', 1)
+
+
+def test_ignore_error() -> None:
+    form = LineFormat(parse_key=True, parse_headers=True, ignore_error=True)
+    assert form.record(b"abc", 1) == InputRecord(None, b"abc")
+    assert form.record(b"x\tk\tv", 1) == InputRecord(b"k", b"v", (("x", None),))
+
+
+def test_separators_differ() -> None:
+    with pytest.raises(ValueError, match=r"headers.delimiter and headers.separator may not be equal"):
+        LineFormat(headers_separator=b"\t")
+    with pytest.raises(ValueError, match=r"null.marker and key.separator may not be equal"):
+        LineFormat(null_marker=b"\t")
+
+
+def parsed(reader: RecordReader, *pieces: bytes) -> list[bytes | None]:
+    return [record.value for piece in pieces for record in reader.feed(piece)] + [
+        record.value for record in reader.finish()
+    ]
+
+
+@given(
+    st.lists(st.binary(max_size=6).filter(lambda line: b"ab" not in line and not line.endswith(b"a")), max_size=8),
+    st.integers(1, 5),
+)
+def test_records_are_the_same_for_pieces_of_any_size(lines: list[bytes], size: int) -> None:
+    data = b"".join(line + b"ab" for line in lines)
+    pieces = [data[i : i + size] for i in range(0, len(data), size)]
+    assert parsed(RecordReader(LineFormat().record, b"ab"), *pieces) == lines
+
+
+def test_the_last_line_needs_no_delimiter() -> None:
+    assert parsed(RecordReader(LineFormat().record), b"a\n\nb") == [b"a", b"", b"b"]
+    assert parsed(RecordReader(LineFormat().record), b"a\n") == [b"a"]
+
+
+def test_a_line_without_end_is_bounded() -> None:
+    reader = RecordReader(LineFormat().record, max_record_bytes=10)
+    assert list(reader.feed(b"x\n" + b"0123456789")) == [InputRecord(None, b"x")]
+    with pytest.raises(MalformedRecord, match="Line number 2 has more than 10 bytes before a delimiter"):
+        list(reader.feed(b"0"))
+
+
+def test_an_error_names_its_line() -> None:
+    with pytest.raises(MalformedRecord, match="line number 3"):
+        list(RecordReader(LineFormat(parse_key=True).record).feed(b"a\tb\nc\td\ne\n"))
+
+
+FIELDS = st.none() | st.binary(max_size=20) | st.text(max_size=10).map(str.encode)
+
+
+@given(FIELDS, FIELDS, st.lists(st.tuples(st.text(max_size=5), FIELDS), max_size=3), st.integers(0, 2**62))
+def test_json_round_trip(
+    key: bytes | None, value: bytes | None, headers: list[tuple[str, bytes | None]], timestamp: int
+) -> None:
+    line = json_line(ConsumedRecord("t", 3, Record(5, timestamp, key, value, tuple(headers)), 0))
+    assert line.count(b"\n") == 1
+    assert json_record(line, 1) == InputRecord(key, value, tuple(headers), timestamp, 3, "t")
+
+
+def test_json_that_people_write() -> None:
+    line = json.dumps({"key": 1, "value": {"a": [1]}, "headers": {"h": "x"}}).encode()
+    assert json_record(line, 1) == InputRecord(b"1", b'{"a":[1]}', (("h", b"x"),))
+
+
+@pytest.mark.parametrize(
+    "line", [b"x", b"[1]", b'{"headers": ["a"]}', b'{"ts": -1}', b'{"partition": true}', b'{"key": {"base64": "!"}}']
+)
+def test_json_that_is_no_record(line: bytes) -> None:
+    with pytest.raises(MalformedRecord, match="on line number 4"):
+        json_record(line, 4)
