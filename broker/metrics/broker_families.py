@@ -247,8 +247,8 @@ BROKER_FAMILIES: Final = (
             "networkProcessor=#connections"
         ),
     ),
-    _of_authentications("successful-authentication", "Connections that authenticated with SASL."),
-    _of_authentications("failed-authentication", "Connections whose authentication with SASL failed."),
+    _of_authentications("successful-authentication", "Connections that authenticated with SASL, or with TLS alone."),
+    _of_authentications("failed-authentication", "Connections whose TLS handshake or authentication with SASL failed."),
     _of_authentications("successful-reauthentication", "Sessions that were renewed by another authentication."),
     _of_authentications("failed-reauthentication", "Sessions whose renewal failed."),
     _of_authentications(

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping
 
     from odradek.broker.config.broker_config import BrokerConfig
+    from odradek.broker.network.authentication_counts import AuthenticationCounts
     from odradek.broker.network.connection import Connection
     from odradek.broker.security.sasl.mechanisms import SaslParts
     from odradek.broker.security.sasl.server_authenticator import EnabledMechanism
@@ -50,26 +50,6 @@ logger = logging.getLogger(__name__)
 _SASL_HANDSHAKE_KEY: Final = ApiKey.SASL_HANDSHAKE.to_bytes(2, "big")
 _LOGGED_CHARACTERS: Final = 300
 """A client chooses the name of its mechanism, which is in the reason."""
-
-
-@dataclass(slots=True)
-class AuthenticationCounts:
-    """Counts of one listener, each with Kafka's name of its sensor."""
-
-    successful_authentication: int = 0
-    successful_reauthentication: int = 0
-    successful_authentication_no_reauth: int = 0
-    failed_authentication: int = 0
-    failed_reauthentication: int = 0
-    expired_connections_killed: int = 0
-
-
-@dataclass(slots=True)
-class _SaslListener:
-    """The mechanisms of one listener, and what happens with them."""
-
-    mechanisms: Mapping[str, EnabledMechanism]
-    counts: AuthenticationCounts = field(default_factory=AuthenticationCounts)
 
 
 class Authentications:
@@ -91,39 +71,35 @@ class Authentications:
         self._parts = parts._replace(handler_slots=asyncio.Semaphore(HANDLER_CALLS_MAX))
         self._answer_versions = answer_versions
         self._answer_unsupported_versions = answer_unsupported_versions
-        self._listeners: dict[str, _SaslListener] = {}
+        self._mechanisms: dict[str, Mapping[str, EnabledMechanism]] = {}
+        """Of each listener."""
 
     def load_listeners(self) -> None:
         """Load the mechanisms of new SASL listeners, and forget listeners that are gone. Raises: StartupError."""
-        listeners = {}
+        mechanisms = {}
         for end_point in self.config.listeners.bound:
             name = end_point.listener_name
             if end_point.security_protocol in SASL_PROTOCOLS:
                 try:
-                    listeners[name] = self._listeners.get(name) or _SaslListener(
-                        enabled_mechanisms(self.config, name, self._parts)
-                    )
+                    mechanisms[name] = self._mechanisms.get(name) or enabled_mechanisms(self.config, name, self._parts)
                 except ConfigError as error:
                     raise StartupError(f"Listener {name}: {error}") from error
-        for gone in self._listeners.keys() - listeners.keys():
-            _close(self._listeners[gone])
-        self._listeners = listeners
+        for gone in self._mechanisms.keys() - mechanisms.keys():
+            _close(self._mechanisms[gone])
+        self._mechanisms = mechanisms
 
     def close(self) -> None:
         """No connection is left."""
-        for listener in self._listeners.values():
-            _close(listener)
-        self._listeners = {}
+        for mechanisms in self._mechanisms.values():
+            _close(mechanisms)
+        self._mechanisms = {}
 
-    def counts(self) -> dict[str, AuthenticationCounts]:
-        """By the name of the listener."""
-        return {name: listener.counts for name, listener in self._listeners.items()}
-
-    def begin(self, connection: Connection, principal_of: Callable[[str, str], str]) -> None:
+    def begin(
+        self, connection: Connection, principal_of: Callable[[str, str], str], counts: AuthenticationCounts
+    ) -> None:
         """An accepted connection must authenticate. `principal_of`: as of `SaslServerAuthenticator`."""
-        listener = self._listeners[connection.listener_name]
         authenticator = SaslServerAuthenticator(
-            listener.mechanisms,
+            self._mechanisms[connection.listener_name],
             self.clock,
             partial(_with_connection, self._answer_versions, connection),
             self._answer_unsupported_versions,
@@ -132,11 +108,11 @@ class Authentications:
         )
         connection.is_authenticated = False
         connection.allow_frames(self.config.sasl_server_max_receive_size, takes_memory=False)
-        connection.authentication = Authentication(self, connection, authenticator, listener.counts)
+        connection.authentication = Authentication(self, connection, authenticator, counts)
 
 
-def _close(listener: _SaslListener) -> None:
-    for mechanism in listener.mechanisms.values():
+def _close(mechanisms: Mapping[str, EnabledMechanism]) -> None:
+    for mechanism in mechanisms.values():
         for close in mechanism.when_closed:
             close()
 

@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Set
 
     from odradek.broker.config.broker_config import BrokerConfig
-    from odradek.broker.network.authentication import AuthenticationCounts, Authentications
+    from odradek.broker.network.authentication import Authentications
+    from odradek.broker.network.authentication_counts import AuthenticationCounts
     from odradek.broker.network.response_sender import SentBytes
     from odradek.broker.network.tls_handshakes import TlsHandshakes
     from odradek.broker.security.tls.ssl_factory import SslFactory
@@ -103,6 +104,8 @@ class SocketServer:
         self.connections: dict[Connection, str] = {}
         """Connection -> the address for which it is counted."""
         self.closed_by_reason: Counter[CloseReason] = Counter()
+        self.authentication_counts: dict[str, AuthenticationCounts] = {}
+        """By the name of the listener, for those with TLS or SASL."""
         self._config = config
         self._timer = timer
         self._quotas = ConnectionQuotas(config, clock, io_pool)
@@ -139,11 +142,6 @@ class SocketServer:
             self.end_points = ()
             raise
         return self.end_points
-
-    @property
-    def authentication_counts(self) -> dict[str, AuthenticationCounts]:
-        """How authentications ended, by the name of the SASL listener."""
-        return {} if self._authentications is None else self._authentications.counts()
 
     def _load_authentications(self) -> None:
         """Prepare the SASL listeners. Raises: StartupError."""
@@ -265,12 +263,17 @@ class SocketServer:
         name = end_point.listener_name
         self._acceptors[name] = Acceptor(self, self._timer, listening, name)
         self._protocols[name] = end_point.security_protocol
+        if end_point.security_protocol.has_tls or end_point.security_protocol in SASL_PROTOCOLS:
+            from odradek.broker.network.authentication_counts import AuthenticationCounts
+
+            self.authentication_counts[name] = AuthenticationCounts()
         if self._handshakes is None and end_point.security_protocol.has_tls:
             from odradek.broker.network.tls_handshakes import TlsHandshakes
 
             self._handshakes = TlsHandshakes(
                 self._timer,
                 lambda listener: self._contexts.server_context(listener),
+                self.authentication_counts,
                 self._config.connection_failed_authentication_delay_ms,
             )
         bound = end_point._replace(port=bound_port(listening))
@@ -284,6 +287,7 @@ class SocketServer:
         await self._drop(lambda connection: connection.listener_name in names)
         for name in names:
             self._quotas.remove_listener(name)
+            self.authentication_counts.pop(name, None)
             if self._protocols[name].has_tls:
                 self._contexts.forget(name)
 
@@ -334,7 +338,11 @@ class SocketServer:
         connection = Connection(self, listener_name, self._config.socket_request_max_bytes, protocol)
         if protocol in SASL_PROTOCOLS:
             assert self._authentications is not None, "made before the listener was opened"
-            self._authentications.begin(connection, partial(self._principals.principal_of_user, connection))
+            self._authentications.begin(
+                connection,
+                partial(self._principals.principal_of_user, connection),
+                self.authentication_counts[listener_name],
+            )
         connection.client_host = host
         self.connections[connection] = host
         task = asyncio.get_running_loop().create_task(self._connect(accepted, connection))

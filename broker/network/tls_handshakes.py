@@ -26,10 +26,12 @@ from typing import TYPE_CHECKING, Final
 from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.network.garbage import describe_first_bytes
 from odradek.broker.security.tls.alerts import alert_of
+from odradek.controller.model.broker_info import SecurityProtocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
+    from odradek.broker.network.authentication_counts import AuthenticationCounts
     from odradek.broker.network.connection import Connection
     from odradek.timer.system_timer import SystemTimer
     from odradek.timer.task import TimerTask
@@ -52,10 +54,15 @@ class TlsHandshakes:
     """The handshakes of one broker."""
 
     def __init__(
-        self, timer: SystemTimer, context_of: Callable[[str], ssl.SSLContext], failed_authentication_delay_ms: int
+        self,
+        timer: SystemTimer,
+        context_of: Callable[[str], ssl.SSLContext],
+        counts: Mapping[str, AuthenticationCounts],
+        failed_authentication_delay_ms: int,
     ) -> None:
-        """`context_of`: the present context of a listener."""
+        """`context_of`: the present context of a listener. `counts`: by listener, those with TLS among them."""
         self._timer = timer
+        self._counts = counts
         self._delay_ms = failed_authentication_delay_ms
         self._context_of = context_of
         self._tasks: dict[Connection, asyncio.Task[None]] = {}
@@ -87,12 +94,15 @@ class TlsHandshakes:
             await asyncio.get_running_loop().connect_accepted_socket(
                 lambda: connection, accepted, ssl=self._context_of(connection.listener_name)
             )
+            self._count_success(connection)
         except asyncio.CancelledError:  # by the limit, or because the connection is aborted already
             accepted.close()
             connection.abort(CloseReason.HANDSHAKE_FAILED, f"it takes longer than {timeout_ms} ms")
         except OSError as error:
             accepted.close()
             if isinstance(error, ssl.SSLError):
+                if leading[:1] == TLS_RECORD:
+                    self._counts[connection.listener_name].failed_authentication += 1
                 if same is not None and (alert := alert_of(error)):
                     self._refuse(same, alert)
                     same = None
@@ -112,6 +122,13 @@ class TlsHandshakes:
         """Close the sockets of clients whose handshake has failed."""
         while self._refused:
             self._close_refused(next(iter(self._refused)))
+
+    def _count_success(self, connection: Connection) -> None:
+        """Count a connection that TLS authenticates. No session of TLS alone can be renewed."""
+        if connection.security_protocol is SecurityProtocol.SSL:
+            counts = self._counts[connection.listener_name]
+            counts.successful_authentication += 1
+            counts.successful_authentication_no_reauth += 1
 
     def _refuse(self, client: socket.socket, alert: bytes) -> None:
         """Send the alert, and close the socket later."""

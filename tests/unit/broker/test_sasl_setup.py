@@ -6,10 +6,14 @@ from typing import cast
 
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.machine.machine import Machine
+from odradek.broker.network.authentication_counts import AuthenticationCounts
+from odradek.broker.network.connection import Connection
 from odradek.broker.sasl_setup import make_authentications, make_sasl_parts
+from odradek.controller.model.broker_info import SecurityProtocol
 from odradek.storage.disk.ports import InlineIoPool
 from odradek.timer.clock import ManualClock
 from odradek.timer.system_timer import SystemTimer
+from tests.support.in_process.network import FakeOwner
 from tests.support.in_process.sasl_contexts import Credentials
 
 
@@ -29,4 +33,6 @@ def test_the_listeners_of_the_configuration_authenticate() -> None:
     parts = make_sasl_parts(clock, machine, Credentials(), None)
     made = make_authentications(config, parts, SystemTimer(clock), lambda work: work.close())
     made.load_listeners()
-    assert list(made.counts()) == ["AUTH"]
+    connection = Connection(FakeOwner(), "AUTH", 1_000, SecurityProtocol.SASL_PLAINTEXT)
+    made.begin(connection, lambda mechanism, user: user, AuthenticationCounts())
+    assert not connection.is_authenticated

@@ -13,6 +13,7 @@ from odradek.broker.apis.connection import api_versions
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.network.authentication import Authentications
+from odradek.broker.network.authentication_counts import AuthenticationCounts
 from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.network.memory_pool import MemoryPool
 from odradek.broker.network.principals import Principals
@@ -64,6 +65,7 @@ class Server(Broker):
             api_versions.unsupported_version_response,
         )
         self.authentications.load_listeners()
+        self.counts = AuthenticationCounts()
         self.principals = Principals(self.config, no_tls)
         self.principals.load_listeners()
         self.link.connection.listener_name = "AUTH"
@@ -72,7 +74,7 @@ class Server(Broker):
 
     def begin(self, link: Link) -> None:
         connection = link.connection
-        self.authentications.begin(connection, partial(self.principals.principal_of_user, connection))
+        self.authentications.begin(connection, partial(self.principals.principal_of_user, connection), self.counts)
 
     def handshake(self) -> None:
         assert self.call(SaslHandshakeRequest(mechanism="PLAIN"), 1).error_code == 0  # type: ignore[attr-defined]
@@ -113,7 +115,7 @@ def test_requests_are_served_after_authentication(server: Server) -> None:
     assert server.call(HeartbeatRequest(), 0) == HeartbeatResponse()
     large = HeartbeatRequest(group_id="g" * 2000)
     assert server.call(large, 0) == HeartbeatResponse(), "the small limit is lifted"
-    [counts] = server.authentications.counts().values()
+    counts = server.counts
     assert (counts.successful_authentication, counts.failed_authentication) == (1, 0)
 
 
@@ -146,7 +148,7 @@ def test_a_refused_client_gets_its_answer_after_the_delay_and_is_closed(
         "Failed authentication with /192.0.2.1:50000 (Authentication failed: Invalid username or password)"
     ]
     assert "canary" not in caplog.text
-    [counts] = server.authentications.counts().values()
+    counts = server.counts
     assert (counts.successful_authentication, counts.failed_authentication) == (0, 1)
 
 
@@ -198,7 +200,7 @@ def test_a_request_after_the_end_of_the_session_closes_the_connection(server: Se
     server.advance(1)
     server.send(encode_request(RequestHeader(ApiKey.HEARTBEAT, 0, 5, "me"), HeartbeatRequest()))
     assert server.closed()[0] is CloseReason.SESSION_EXPIRED
-    [counts] = server.authentications.counts().values()
+    counts = server.counts
     assert counts.expired_connections_killed == 1
 
 
@@ -207,7 +209,7 @@ def test_a_client_authenticates_again_also_when_the_session_has_ended(server: Se
     server.advance(20_000)
     assert server.authenticate().session_lifetime_ms == 10_000
     assert server.call(HeartbeatRequest(), 0) == HeartbeatResponse()
-    [counts] = server.authentications.counts().values()
+    counts = server.counts
     assert (counts.successful_authentication, counts.successful_reauthentication) == (1, 1)
 
 
@@ -217,7 +219,7 @@ def test_another_user_in_a_session_fails_a_reauthentication(server: Server) -> N
     server.token(b"\0bob\0canary-2")
     server.advance(100)
     assert server.closed()[0] is CloseReason.AUTHENTICATION_FAILED
-    [counts] = server.authentications.counts().values()
+    counts = server.counts
     assert (counts.failed_authentication, counts.failed_reauthentication) == (0, 1)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.network import tls_handshakes
+from odradek.broker.network.authentication_counts import AuthenticationCounts
 from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.network.connection import Connection
 from odradek.broker.network.tls_handshakes import HANDSHAKE_TIMEOUT_MS, TlsHandshakes
@@ -27,6 +28,10 @@ from tests.support.in_process.network import FakeOwner
 
 DELAY_MS = 100
 HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01"
+
+
+def counts_of_ssl() -> dict[str, AuthenticationCounts]:
+    return {"SSL": AuthenticationCounts()}
 
 
 class TlsClient(AcceptedSocket):
@@ -76,6 +81,10 @@ class Handshakes:
         await asyncio.sleep(0)
 
     @property
+    def counts(self) -> AuthenticationCounts:
+        return self.network.server.authentication_counts["SSL"]
+
+    @property
     def closed(self) -> dict[CloseReason, int]:
         return dict(self.network.server.closed_by_reason)
 
@@ -122,8 +131,10 @@ async def test_one_more_handshake_than_the_limit_ends_the_oldest(monkeypatch: py
         assert [each.is_closed for each in clients[:number]] == [True] * (number - 3) + [False] * min(3, number)
     assert server.closed == {CloseReason.HANDSHAKE_FAILED: 2}
     assert not silent.is_closed, "it costs a socket only"
+    assert server.counts == AuthenticationCounts(), "no client was refused"
     server.finish.set_result(None)
     await server.network.turn()
+    assert server.counts == AuthenticationCounts(successful_authentication=3, successful_authentication_no_reauth=3)
     more = [await server.knock(number) for number in range(30, 33)]
     await server.speak(*more)
     await server.network.turn()
@@ -161,17 +172,24 @@ async def test_a_shorter_limit_for_idle_connections_counts(monkeypatch: pytest.M
 
 @async_test
 @pytest.mark.parametrize(
-    ("error", "leading", "reason", "line"),
+    ("error", "leading", "reason", "line", "counted"),
     [
         (
             ssl.SSLError(1, "x"),
             b"GET / HT",
             CloseReason.HANDSHAKE_FAILED,
             "the client does not speak TLS; it looks like an HTTP request",
+            0,
         ),
-        (ssl.SSLError(1, "x"), b"\0\0\0\x14\0\x12\0\3", CloseReason.HANDSHAKE_FAILED, "the client does not speak TLS)"),
-        (ssl.SSLError(1, "[SSL: NO_SHARED_CIPHER]"), HELLO, CloseReason.HANDSHAKE_FAILED, "NO SHARED CIPHER".lower()),
-        (ConnectionResetError("reset"), HELLO, CloseReason.CONNECTION_FAILED, None),
+        (
+            ssl.SSLError(1, "x"),
+            b"\0\0\0\x14\0\x12\0\3",
+            CloseReason.HANDSHAKE_FAILED,
+            "the client does not speak TLS)",
+            0,
+        ),
+        (ssl.SSLError(1, "[SSL: NO_SHARED_CIPHER]"), HELLO, CloseReason.HANDSHAKE_FAILED, "no shared cipher", 1),
+        (ConnectionResetError("reset"), HELLO, CloseReason.CONNECTION_FAILED, None, 0),
     ],
 )
 async def test_failed_handshakes(
@@ -181,7 +199,9 @@ async def test_failed_handshakes(
     leading: bytes,
     reason: CloseReason,
     line: str | None,
+    counted: int,
 ) -> None:
+    """Kafka counts a failed handshake as a failed authentication, but not bytes that are no TLS."""
     server = Handshakes(monkeypatch)
     await server.start()
     client = await server.knock(20, leading)
@@ -193,6 +213,7 @@ async def test_failed_handshakes(
     assert server.closed == {reason: 1}
     assert (line or "") in caplog.text
     assert ("Failed authentication" in caplog.text) == (line is not None)
+    assert server.counts == AuthenticationCounts(failed_authentication=counted)
 
 
 @async_test
@@ -237,7 +258,7 @@ async def test_a_failed_handshake_is_freed_without_a_collection(tmp_path: Path) 
     """Its buffers have 256 KB: clients could fill the memory before the next collection."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(Authority().issue("broker").write_pem(tmp_path / "broker.pem"))
-    handshakes = TlsHandshakes(SystemTimer(ManualClock()), lambda listener: context, DELAY_MS)
+    handshakes = TlsHandshakes(SystemTimer(ManualClock()), lambda listener: context, counts_of_ssl(), DELAY_MS)
     accepted, client = socket.socketpair()
     accepted.setblocking(False)
     client.sendall(b"\x16\x03\x01\x00\x05hello")
@@ -266,7 +287,7 @@ class Refusing:
         context.load_cert_chain(trusted.issue("broker").write_pem(directory / "broker.pem"))
         context.load_verify_locations(cadata=trusted.pem)
         context.verify_mode = ssl.CERT_REQUIRED
-        self.handshakes = TlsHandshakes(self.timer, lambda listener: context, DELAY_MS)
+        self.handshakes = TlsHandshakes(self.timer, lambda listener: context, counts_of_ssl(), DELAY_MS)
         self._client_context = ssl.create_default_context(cadata=trusted.pem)
         self._client_context.load_cert_chain(foreign.issue("client", hosts=()).write_pem(directory / "client.pem"))
 
