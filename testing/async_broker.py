@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Self
 
 from odradek.testing.assertions.broker_assertions import AsyncBrokerAssertions
 from odradek.testing.clock import AsyncBrokerClock
-from odradek.testing.node import lifecycle  # noqa: F401 - registers its questions
 from odradek.testing.node.making import make_node
 from odradek.testing.node.ports import BrokerStopped, Node, Started
+from odradek.testing.node.questions import lifecycle  # noqa: F401 - registers its questions
 from odradek.testing.node.settings import broker_settings
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class AsyncBroker(AsyncBrokerAssertions):
         return dict(self._started.addresses)
 
     async def ask(self, name: str, /, **arguments: object) -> object:
-        """Ask a question of the broker (`testing/node/questions.py`) and wait for the value."""
+        """Ask a question of the broker (`testing/node/questions/`) and wait for the value."""
         if self._node is None:
             raise BrokerStopped("The broker does not run")
         return await asyncio.wrap_future(self._node.submit(name, arguments))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from odradek.broker.faults.shorthands import SHORTHANDS
 from odradek.testing import fault_checks as checks
-from odradek.testing.node import fault_questions  # noqa: F401 - registers its questions
+from odradek.testing.node.questions import fault_questions  # noqa: F401 - registers its questions
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Self
 
 from odradek.testing.assertions.broker_assertions import BrokerAssertions
 from odradek.testing.clock import BrokerClock
-from odradek.testing.node import lifecycle  # noqa: F401 - registers its questions
 from odradek.testing.node.making import make_node
 from odradek.testing.node.ports import BrokerStopped, Node, Started
+from odradek.testing.node.questions import lifecycle  # noqa: F401 - registers its questions
 from odradek.testing.node.settings import broker_settings
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Broker(BrokerAssertions):
         return self._started
 
     def ask(self, name: str, /, **arguments: object) -> object:
-        """Ask a question of the broker (`testing/node/questions.py`) and wait for the value."""
+        """Ask a question of the broker (`testing/node/questions/`) and wait for the value."""
         return self.ask_soon(name, **arguments).result()
 
     def ask_soon(self, name: str, /, **arguments: object) -> Future[object]:

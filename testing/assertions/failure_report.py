@@ -11,7 +11,7 @@ from odradek.testing.assertions.group_questions import view_of
 from odradek.testing.assertions.group_steps import lines_of
 from odradek.testing.assertions.request_steps import line_of
 from odradek.testing.assertions.transaction_questions import views_of
-from odradek.testing.node.questions import question
+from odradek.testing.node.questions.questions import question
 from odradek.testing.observations.recorded_request import RecordedRequest
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from odradek.coordinator.group.state.records import subscribed_topics_of
 from odradek.protocol.codec.codec import DecodeError, decode
 from odradek.protocol.messages.consumer_protocol import ConsumerProtocolAssignment
 from odradek.protocol.topic_partition import TopicPartition
-from odradek.testing.node.questions import question
+from odradek.testing.node.questions.questions import question
 from odradek.testing.observations.group_history import Rebalance
 from odradek.testing.observations.waits import Change
 

@@ -15,7 +15,7 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.segment.fetch_data import FetchIsolation
 from odradek.storage.segment.file_records import FileRegion
-from odradek.testing.node.questions import question
+from odradek.testing.node.questions.questions import question
 from odradek.testing.observations.records import AbortedRange, Piece, end_of
 from odradek.testing.observations.waits import Change
 

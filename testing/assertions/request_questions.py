@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from odradek.testing.node.questions import question
+from odradek.testing.node.questions.questions import question
 from odradek.testing.observations.recorded_request import RecordedRequest
 from odradek.testing.observations.waits import Change
 

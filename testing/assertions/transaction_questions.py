@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from odradek.testing.node.questions import question
+from odradek.testing.node.questions.questions import question
 from odradek.testing.observations.waits import Change
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from odradek.testing.cluster.cluster_broker import ClusterBroker
 from odradek.testing.cluster.cluster_questions import ClusterView
 from odradek.testing.cluster.metadata_service import MetadataService
 from odradek.testing.errors import BrokerStopped, WaitTimedOut
-from odradek.testing.node.data_directory import DataDirectory
+from odradek.testing.node.files.data_directory import DataDirectory
 from odradek.testing.node.settings import broker_settings
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from odradek.controller.events import ElectionType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.topic_partition import TopicPartition
-from odradek.testing.node.questions import question
+from odradek.testing.node.questions.questions import question
 from odradek.testing.observations.waits import Change
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from odradek.testing.node.running_broker import RunningBroker
+    from odradek.testing.node.running.running_broker import RunningBroker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 from odradek.storage.disk.worker import read_message, write_message
 from odradek.testing.node.node_service import NodeService
-from odradek.testing.node.questions import find
+from odradek.testing.node.questions.questions import find
 from odradek.testing.node.thread_node import new_event_loop
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from odradek.controller.znodes.registration import RegistrationRefused
 from odradek.storage.config.config_def import ConfigError
 from odradek.storage.disk.log_dir import LogDirError
 from odradek.testing.node.ports import BrokerStopped, Started
-from odradek.testing.node.running_broker import RunningBroker
+from odradek.testing.node.running.running_broker import RunningBroker
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from odradek.testing.node.questions import QuestionFunction
+    from odradek.testing.node.questions.questions import QuestionFunction
 
 logger = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from weakref import WeakSet
 
 from odradek.storage.disk.worker import read_message, write_message
 from odradek.testing.node.ports import BrokerStopped, Started
-from odradek.testing.node.questions import find
+from odradek.testing.node.questions.questions import find
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from odradek.testing.node.node_service import NodeService
 from odradek.testing.node.ports import BrokerStopped, Started
-from odradek.testing.node.questions import find
+from odradek.testing.node.questions.questions import find
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol, Self, TypeVar, cast
 from odradek.testing.async_faults import AsyncFault
 from odradek.testing.fault_checks import checked
 from odradek.testing.faults import Fault
-from odradek.testing.node import scenario_questions  # noqa: F401 - registers its questions
+from odradek.testing.node.questions import scenario_questions  # noqa: F401 - registers its questions
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -13,7 +13,7 @@ from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.schema import Request
 from odradek.protocol.headers import RequestHeader
 from odradek.testing.assertions.broker_assertions import BrokerAssertions
-from odradek.testing.node.questions import find
+from odradek.testing.node.questions.questions import find
 from odradek.testing.observations.observations import Observations
 from tests.support.in_process.in_process_broker import FakeConnection, InProcessBroker, Waiting
 from tests.support.wire.requests import batch, build

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from odradek.controller.tree.metadata_tree import Create, NoNode
 from odradek.protocol.messages.create_topics import CreatableTopic
-from odradek.testing.node.questions import question
+from odradek.testing.node.questions.questions import question
 
 if TYPE_CHECKING:
-    from odradek.testing.node.running_broker import RunningBroker
+    from odradek.testing.node.running.running_broker import RunningBroker
 
 NODE = "/made-by-a-test"
 

@@ -7,7 +7,7 @@ import pytest
 from odradek.broker.machine.startup_error import StartupError
 from odradek.testing.node.node_service import NodeService
 from odradek.testing.node.ports import BrokerStopped
-from odradek.testing.node.questions import find
+from odradek.testing.node.questions.questions import find
 from odradek.testing.node.settings import broker_settings
 from tests.support.testing import asking  # noqa: F401 - registers the questions
 

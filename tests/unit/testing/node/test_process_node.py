@@ -9,9 +9,9 @@ from odradek.broker.machine.startup_error import StartupError
 from odradek.controller.tree.metadata_tree import NoNode
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.testing.assertions import broker_assertions  # noqa: F401 - registers its questions
-from odradek.testing.node import lifecycle  # noqa: F401 - registers its questions
 from odradek.testing.node.ports import BrokerStopped
 from odradek.testing.node.process_node import ProcessNode
+from odradek.testing.node.questions import lifecycle  # noqa: F401 - registers its questions
 from odradek.testing.node.settings import broker_settings
 from tests.support.testing import asking  # noqa: F401 - registers the questions
 

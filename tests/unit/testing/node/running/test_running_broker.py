@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.machine.startup_error import StartupError
-from odradek.testing.node.running_broker import RunningBroker
+from odradek.testing.node.running.running_broker import RunningBroker
 from odradek.testing.node.settings import broker_settings
 
 

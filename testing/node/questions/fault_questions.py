@@ -6,12 +6,12 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
-from odradek.testing.node.questions import question
+from odradek.testing.node.questions.questions import question
 
 if TYPE_CHECKING:
     from odradek.broker.faults.faults import RuleStatus
     from odradek.broker.faults.record import FaultEvent, FaultRecord
-    from odradek.testing.node.running_broker import RunningBroker
+    from odradek.testing.node.running.running_broker import RunningBroker
 
 
 @question

@@ -6,7 +6,7 @@ from odradek.broker.config.endpoint import EndPoint
 from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.network.listening_socket import bound_port
 from odradek.controller.model.broker_info import SecurityProtocol
-from odradek.testing.node.kept_ports import KeptPorts
+from odradek.testing.node.running.kept_ports import KeptPorts
 
 END_POINT = EndPoint("127.0.0.1", 0, "PLAINTEXT", SecurityProtocol.PLAINTEXT)
 

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from odradek.testing.node.advance import ADVANCE_MS_MAX, ROUNDS_MAX
-from odradek.testing.node.running_broker import RunningBroker
+from odradek.testing.node.running.advance import ADVANCE_MS_MAX, ROUNDS_MAX
+from odradek.testing.node.running.running_broker import RunningBroker
 from odradek.testing.node.settings import broker_settings
 from odradek.timer.periodic import PeriodicTask
 

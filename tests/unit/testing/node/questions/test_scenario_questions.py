@@ -4,8 +4,8 @@ import pytest
 
 from odradek.broker.faults.rule_texts import RuleError
 from odradek.testing import Broker
-from odradek.testing.node import scenario_questions
-from odradek.testing.node.questions import QUESTIONS
+from odradek.testing.node.questions import scenario_questions
+from odradek.testing.node.questions.questions import QUESTIONS
 
 
 def test_rules_are_put_in_force_together_or_not_at_all() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from odradek.controller.model.broker_info import EndPoint, SecurityProtocol
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from odradek.testing.node.held_links import HeldLinks
+from odradek.testing.node.running.held_links import HeldLinks
 from tests.support.async_test import async_test
 
 END_POINT = EndPoint(host="h", port=1, listener_name="PLAINTEXT", security_protocol=SecurityProtocol.PLAINTEXT)

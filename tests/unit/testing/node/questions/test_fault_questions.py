@@ -6,8 +6,8 @@ from odradek.broker.faults.faults import RuleStatus
 from odradek.broker.faults.record import FaultRecord
 from odradek.broker.faults.rule_texts import RuleError
 from odradek.testing import Broker
-from odradek.testing.node import fault_questions
-from odradek.testing.node.questions import QUESTIONS
+from odradek.testing.node.questions import fault_questions
+from odradek.testing.node.questions.questions import QUESTIONS
 
 
 def test_every_question_is_registered() -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from odradek.testing.node.activity import Activity
+    from odradek.testing.node.running.activity import Activity
     from odradek.timer.clock import AdjustableClock
     from odradek.timer.system_timer import SystemTimer
 

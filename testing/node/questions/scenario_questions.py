@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.testing.node.questions import question
+from odradek.testing.node.questions.questions import question
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.testing.node.running_broker import RunningBroker
+    from odradek.testing.node.running.running_broker import RunningBroker
 
 
 @question

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.testing.node.unsynced_files import UnsyncedFiles
+from odradek.testing.node.files.unsynced_files import UnsyncedFiles
 
 
 def test_files_are_written_and_nothing_waits_for_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

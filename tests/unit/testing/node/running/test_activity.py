@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from odradek.controller.tree.metadata_tree import Exists
 from odradek.controller.tree.private_file import IN_MEMORY
-from odradek.testing.node.activity import Activity, CountedIoPool, CountedTree, CountedWorkers
+from odradek.testing.node.running.activity import Activity, CountedIoPool, CountedTree, CountedWorkers
 from odradek.timer.clock import SystemClock
 
 

@@ -6,7 +6,7 @@ import errno
 import os
 from typing import TYPE_CHECKING
 
-from odradek.testing.node.unsynced_files import UnsyncedFiles
+from odradek.testing.node.files.unsynced_files import UnsyncedFiles
 from odradek.timer.clock import sleep_ms
 
 if TYPE_CHECKING:

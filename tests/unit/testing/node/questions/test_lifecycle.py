@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import asyncio
 
-from odradek.testing.node.lifecycle import reset
-from odradek.testing.node.running_broker import RunningBroker
+from odradek.testing.node.questions.lifecycle import reset
+from odradek.testing.node.running.running_broker import RunningBroker
 
 
 def test_reset_resets_the_broker() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from odradek.testing.node import data_directory
-from odradek.testing.node.data_directory import DataDirectory, parent_directory
+from odradek.testing.node.files import data_directory
+from odradek.testing.node.files.data_directory import DataDirectory, parent_directory
 
 
 def test_each_broker_has_its_own_and_removes_it(tmp_path: Path) -> None:
@@ -26,7 +26,9 @@ def test_each_broker_has_its_own_and_removes_it(tmp_path: Path) -> None:
 
 def test_directories_of_killed_processes_are_removed_by_the_next_start(tmp_path: Path) -> None:
     parent = str(tmp_path)
-    script = f"from odradek.testing.node.data_directory import *; print(DataDirectory({parent!r}).path); os._exit(9)"
+    script = (
+        f"from odradek.testing.node.files.data_directory import *; print(DataDirectory({parent!r}).path); os._exit(9)"
+    )
     killed = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, check=False)
     script = script.replace("os._exit(9)", "")
     left = killed.stdout.strip() or os.listdir(parent)[0]

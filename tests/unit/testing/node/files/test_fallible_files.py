@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.testing.node.fallible_files import FallibleFiles
+from odradek.testing.node.files.fallible_files import FallibleFiles
 
 
 def test_a_full_disk_takes_nothing_and_reads_and_removes_as_before(tmp_path: Path) -> None:

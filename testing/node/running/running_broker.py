@@ -15,12 +15,12 @@ from odradek.broker.machine.machine import Machine
 from odradek.broker.metadata.metadata_tree_setup import open_metadata_tree
 from odradek.broker.server import KafkaServer
 from odradek.controller.tree.private_file import IN_MEMORY
-from odradek.testing.node.activity import Activity, CountedIoPool, CountedTree, CountedWorkers
-from odradek.testing.node.advance import advance
-from odradek.testing.node.data_directory import DataDirectory
-from odradek.testing.node.fallible_files import FallibleFiles
-from odradek.testing.node.held_links import HeldLinks
-from odradek.testing.node.kept_ports import KeptPorts
+from odradek.testing.node.files.data_directory import DataDirectory
+from odradek.testing.node.files.fallible_files import FallibleFiles
+from odradek.testing.node.running.activity import Activity, CountedIoPool, CountedTree, CountedWorkers
+from odradek.testing.node.running.advance import advance
+from odradek.testing.node.running.held_links import HeldLinks
+from odradek.testing.node.running.kept_ports import KeptPorts
 from odradek.testing.observations.observations import Observations
 from odradek.timer.clock import AdjustableClock
 

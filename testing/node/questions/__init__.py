@@ -1,0 +1,1 @@
+"""What a test asks of a broker that runs elsewhere."""
