@@ -75,8 +75,8 @@ $(JVM)/kafka.jsa: $(JVM)/.complete | .venv/.installed-for-tests
 	$(BIN)/python -m tests.support.processes.shared_classes
 
 # Spark's kafka connector, by the one mechanism every job uses.
-.cache/spark/.complete: spark_jobs/pom.xml .venv/.installed-for-tests
-	$(BIN)/python -m spark_jobs.connector
+.cache/spark/.complete: spark_jobs/common/pom.xml .venv/.installed-for-tests
+	$(BIN)/python -m spark_jobs.common.connector
 	mkdir -p $(@D) && touch $@
 
 # Apache Kafka's own integration tests, and what lets them run against Odradek.

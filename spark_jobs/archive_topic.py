@@ -12,63 +12,19 @@ end it with status 0 after the batch in flight; a failure ends it with status 1 
 
 from __future__ import annotations
 
-import json
-import re
-import socket
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from spark_jobs.archive_options import ArchiveOptions, parse_options
-from spark_jobs.connector import SetupError, first_line, spark_session
-from spark_jobs.parquet_output import OutputError, ParquetOutput
-from spark_jobs.streaming_run import Batch, StopRequest, follow
+from spark_jobs.archive.archive_options import ArchiveOptions, parse_options
+from spark_jobs.archive.archive_rows import archive_rows, schema_of
+from spark_jobs.archive.parquet_output import ParquetOutput
+from spark_jobs.common.job import run_job, say
+from spark_jobs.common.reachable import check_reachable
+from spark_jobs.common.streaming_run import Batch, StopRequest, follow
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
-
-CONNECT_TIMEOUT_S = 5
-WRAPPINGS = (
-    re.compile(r"^\[STREAM_FAILED\] Query \[.*?\] terminated with exception: "),
-    re.compile(r" SQLSTATE: \w{5}$"),
-    re.compile(r"^(?:[a-z]\w*\.)+(?=[A-Z]\w*(?:Exception|Error): )"),
-)
-
-
-class JobError(Exception):
-    """The job cannot run like this; the message is one line."""
-
-
-def archive_rows(
-    records: DataFrame,
-    *,
-    partition_by: Sequence[str] = ("date",),
-    timezone: str = "UTC",
-    key_format: str = "binary",
-    value_format: str = "binary",
-    schema: StructType | str | None = None,
-) -> DataFrame:
-    """The rows of the archive, from the columns of Spark's kafka source. The session's time zone is UTC.
-
-    A value that is no JSON of this schema has null in `data` and is kept as it is in `value`.
-    """
-    from pyspark.sql import functions as F
-
-    rows = records
-    if key_format == "string":
-        rows = rows.withColumn("key", F.col("key").cast("string"))
-    if value_format in ("string", "json"):
-        rows = rows.withColumn("value", F.col("value").cast("string"))
-    if value_format == "json":
-        assert schema is not None
-        rows = rows.withColumn("data", F.from_json("value", schema))
-    there = F.from_utc_timestamp("timestamp", timezone)
-    if "date" in partition_by:
-        rows = rows.withColumn("date", F.to_date(there))
-    if "hour" in partition_by:
-        rows = rows.withColumn("hour", F.hour(there))
-    return rows
+    from pyspark.sql import SparkSession
 
 
 def archive(spark: SparkSession, options: ArchiveOptions, stop: StopRequest) -> None:
@@ -101,80 +57,20 @@ def archive(spark: SparkSession, options: ArchiveOptions, stop: StopRequest) -> 
     if stop.requested:
         return
     source = options.subscribe_pattern or ", ".join(options.topics)
-    say(f"archiving {source} of {options.bootstrap_servers} to {options.output}")
+    say(f"archiving {source} of {options.connection.bootstrap_servers} to {options.output}")
     follow(writer.start(options.output), stop, on_batch)
     how = "stopped" if stop.requested else "done"
     say(f"{how}: {records} records in {batches} {'batch' if batches == 1 else 'batches'}")
 
 
-def schema_of(text: str | None) -> StructType | str | None:
-    """A schema in Spark's JSON form, or as DDL, which Spark reads itself."""
-    if text is None or not text.startswith("{"):
-        return text
-    from pyspark.sql.types import StructType
-
-    try:
-        return StructType.fromJson(json.loads(text))
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise JobError(f"--schema is no schema in Spark's JSON form: {error}") from None
-
-
-def check_reachable(bootstrap_servers: str) -> None:
-    """Say at once that no broker listens: Kafka's clients would try for a minute, and Spark three times over."""
-    failures: list[str] = []
-    for server in bootstrap_servers.split(","):
-        host, _, port = server.strip().rpartition(":")
-        try:
-            with socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT_S):
-                return
-        except ValueError:
-            raise JobError(f"--bootstrap-servers: {server.strip()!r} is not HOST:PORT") from None
-        except OSError as error:
-            failures.append(f"{server.strip()}: {error.strerror or error}")
-    raise JobError(f"no broker can be reached ({'; '.join(failures)})")
-
-
-def say(line: str) -> None:
-    print(line, flush=True)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parse_options(arguments)
-    stop = StopRequest()
-    stop.install()
-    try:
-        check_reachable(options.bootstrap_servers)
-        spark = spark_session(
-            "archive_topic", master=options.master, conf=dict(options.conf), log_level=options.log_level
-        )
-    except (SetupError, JobError) as error:
-        return fail(str(error))
-    stop.install()  # PySpark has put its own handler of SIGINT in place
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
-
-    try:
-        archive(spark, options, stop)
-    except (JobError, OutputError, PySparkException) as error:
-        return fail(str(error))
-    except Py4JJavaError as error:  # what PySpark has no class of its own for, such as a folder that cannot be written
-        return fail(error.java_exception.toString())
-    finally:
-        spark.stop()
-    return 0
-
-
-def fail(message: str) -> int:
-    print(f"archive_topic: error: {reason(message)}", file=sys.stderr, flush=True)
-    return 1
-
-
-def reason(message: str) -> str:
-    """An error's message, without what Spark adds to it: the ids of the query, the state, the packages of a class."""
-    line = first_line(message)
-    for wrapping in WRAPPINGS:
-        line = wrapping.sub("", line)
-    return line
+    return run_job(
+        "archive_topic",
+        options.run,
+        lambda spark, stop: archive(spark, options, stop),
+        check=lambda: check_reachable(options.connection.bootstrap_servers),
+    )
 
 
 if __name__ == "__main__":

@@ -78,6 +78,7 @@ NAMED_BY_TESTS_ALONE: dict[str, str] = {
     "storage/disk/worker.py": "logging calls it",
     "protocol/messages": "declarations of the whole protocol, loaded by the names of the APIs",
     "controller/admin/policies.py:PolicyViolation": "policies of operators raise it",
+    "spark_jobs/common/kafka_options.py": "the interface of jobs that write",
     "testing/": "the interface of users' tests",
     "broker/faults/record.py:to_json": "the interface of users' tests",
     "timer/clock.py": "the clock of the tests, beside the port it stands in for",

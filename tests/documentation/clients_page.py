@@ -43,7 +43,7 @@ SPARK_MODULES = ("spark", "spark_fixture")
 SUITES = ("tests/conformance", "tests/soak")
 KAFKA_POM = "tests/support/jvm/pom.xml"
 APACHE_TESTS_POM = "tests/support/apache_tests/jvm/pom.xml"
-SPARK_POM = "spark_jobs/pom.xml"
+SPARK_POM = "spark_jobs/common/pom.xml"
 RELEASES_POM = "tests/support/jvm/releases/pom.xml"
 
 HEAD = """\

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from spark_jobs.archive_options import parse_options
-from spark_jobs.archive_topic import archive, archive_rows
-from spark_jobs.parquet_output import OutputError
-from spark_jobs.streaming_run import StopRequest
+from spark_jobs.archive.archive_options import parse_options
+from spark_jobs.archive.archive_rows import archive_rows
+from spark_jobs.archive.parquet_output import OutputError
+from spark_jobs.archive_topic import archive
+from spark_jobs.common.streaming_run import StopRequest
 from tests.support.admin import Admin
 from tests.support.broker import Broker
 from tests.support.processes.spark import MARKS, BackgroundProducer, Outgoing, Sent, SparkJob, in_order, received, send

@@ -96,7 +96,7 @@ def test_the_source_and_the_archive(
     batch = kafka_batch(spark, secured.bootstrap, subscribe=topic, includeHeaders="true", **options)
     assert received(batch.load()) == in_order(sent)
     run = Archive(spark, secured, topic, tmp_path)
-    run.run("--consumer-config", str(properties))
+    run.run("--command-config", str(properties))
     assert received(run.read()) == in_order(sent)
     assert not [path for path in run.checkpoint.rglob("*") if path.is_file() and CANARY in path.read_text("latin-1")]
     assert CANARY not in "".join(capfd.readouterr())

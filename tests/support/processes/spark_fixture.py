@@ -1,7 +1,7 @@
 """The one Spark session of a test run: a JVM takes longer to start than most tests run.
 
 A module that wants it says `pytest_plugins = ["tests.support.processes.spark_fixture"]`. Without PySpark, Java or the
-connector's jars the fixture fails with the line that `spark_jobs.connector` has for it; nothing is skipped.
+connector's jars the fixture fails with the line that `spark_jobs.common.connector` has for it; nothing is skipped.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from spark_jobs.connector import spark_session
+from spark_jobs.common.connector import spark_session
 from tests.support.broker import Broker
 from tests.support.processes.spark import quick_conf
 

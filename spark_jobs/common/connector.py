@@ -4,7 +4,7 @@ The connector is four jars, named with their versions in `pom.xml` beside this f
 
 1. `SPARK_KAFKA_JARS`: jars, or folders that hold the four, separated by commas or colons;
 2. `jars/` in the checkout, if it holds the four;
-3. Maven, once, into `.cache/spark/jars` (`python -m spark_jobs.connector` does just that, and prints them);
+3. Maven, once, into `.cache/spark/jars` (`python -m spark_jobs.common.connector` does just that, and prints them);
 4. `spark.jars.packages`: Spark resolves them itself when the session starts, with all they depend on.
 
 Errors are `SetupError`s with a message of one line.
@@ -31,13 +31,17 @@ from xml.etree import ElementTree
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-CHECKOUT = Path(__file__).resolve().parent.parent
+CHECKOUT = Path(__file__).resolve().parents[2]
 POM = Path(__file__).with_name("pom.xml")
 LOG4J = Path(__file__).with_name("log4j2.properties")
 JARS_VARIABLE = "SPARK_KAFKA_JARS"
 FETCHED = Path(".cache") / "spark" / "jars"
 MAVEN_TIMEOUT_S = 600
 DEFAULT_LOG_LEVEL = "FATAL"
+REDACTED = (
+    r"(?i)secret|password|passphrase|token|access[.]?key|sasl\.jaas|ssl\.(key|trust)store\.(key|cert)|PRIVATE KEY"
+)
+"""Spark's default, and the properties of Kafka's clients that hold keys: no plan, log or page shows their values."""
 
 
 class SetupError(Exception):
@@ -182,6 +186,7 @@ def spark_session(
 
     builder = SparkSession.builder.appName(app_name)
     builder = builder.config("spark.sql.session.timeZone", "UTC").config("spark.ui.showConsoleProgress", "false")
+    builder = builder.config("spark.redaction.regex", REDACTED)
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         master = master or "local[*]"
         if master.startswith("local"):

@@ -16,6 +16,8 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from spark_jobs.common.job import JobError
+
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
     from pyspark.sql import SparkSession
@@ -25,7 +27,7 @@ BATCH_FILE = re.compile(r"(\d+)(?:\.compact)?")
 NO_BATCH = -1
 
 
-class OutputError(Exception):
+class OutputError(JobError):
     """The output cannot be used with this checkpoint; the message is one line."""
 
 

@@ -7,8 +7,8 @@ import signal
 
 import pytest
 
-from spark_jobs import streaming_run
-from spark_jobs.streaming_run import Batch, StopRequest, follow
+from spark_jobs.common import streaming_run
+from spark_jobs.common.streaming_run import Batch, StopRequest, follow
 
 
 def progress(number: int, *, end: object = None, latest: object = None, records: int = 5, ran: bool = True) -> dict:

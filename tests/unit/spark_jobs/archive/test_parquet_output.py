@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spark_jobs.parquet_output import NO_BATCH, OutputError, check_pair, last_batch
+from spark_jobs.archive.parquet_output import NO_BATCH, OutputError, check_pair, last_batch
 
 
 def check(listed: int, planned: int, *, has_sink_log: bool = True, has_data: bool = True) -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs import connector
-from spark_jobs.connector import (
+from spark_jobs.common import connector
+from spark_jobs.common.connector import (
     POM,
     SetupError,
     artifacts_of,

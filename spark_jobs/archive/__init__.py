@@ -1,0 +1,1 @@
+"""Archives of topics: Parquet files with every column of Spark's kafka source."""

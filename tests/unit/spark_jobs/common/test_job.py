@@ -1,0 +1,116 @@
+"""The skeleton of the jobs, with a session that is none: the order of its steps, its status, its one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException
+
+from spark_jobs.common import job as job_module
+from spark_jobs.common.connector import SetupError
+from spark_jobs.common.job import JobError, RunOptions, reason, run_job
+
+Run = Callable[..., int]
+
+
+class FakeSession:
+    def __init__(self, steps: list[str]) -> None:
+        self._steps = steps
+
+    def stop(self) -> None:
+        self._steps.append("stop")
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What happens in a run, with Spark and the signal handlers replaced."""
+    happened: list[str] = []
+
+    def session(name: str, **options: object) -> FakeSession:
+        happened.append(f"session {name} {options}")
+        return FakeSession(happened)
+
+    monkeypatch.setattr(job_module, "spark_session", session)
+    monkeypatch.setattr(job_module.StopRequest, "install", lambda _: happened.append("signals"))
+    return happened
+
+
+def test_a_run_is_checked_before_spark_starts(steps: list[str]) -> None:
+    options = RunOptions(master="local[1]", conf=(("a", "b"),), log_level="WARN")
+    status = run_job("job", options, lambda *_: steps.append("job"), check=lambda: steps.append("check"))
+    assert status == 0
+    session = "session job {'master': 'local[1]', 'conf': {'a': 'b'}, 'log_level': 'WARN'}"
+    assert steps == ["signals", "check", session, "signals", "job", "stop"]
+
+
+def test_a_job_may_have_a_status_of_its_own(steps: list[str]) -> None:
+    assert run_job("job", RunOptions(), lambda *_: 1) == 1
+    assert steps[-1] == "stop"
+
+
+def test_a_check_that_fails_starts_nothing(steps: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    def check() -> None:
+        raise JobError("there is no folder x")
+
+    assert run_job("job", RunOptions(), lambda *_: None, check=check) == 1
+    assert capsys.readouterr().err == "job: error: there is no folder x\n"
+    assert steps == ["signals"]
+
+
+def test_spark_that_does_not_start_is_one_line(
+    steps: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def no_spark(*_: object, **__: object) -> None:
+        raise SetupError("no Spark")
+
+    monkeypatch.setattr(job_module, "spark_session", no_spark)
+    assert run_job("job", RunOptions(), lambda *_: None) == 1
+    assert capsys.readouterr().err == "job: error: no Spark\n"
+
+
+class FakeJavaException:
+    _target_id = "o1"
+
+    class _gateway_client:
+        """Py4JJavaError keeps it."""
+
+    def toString(self) -> str:
+        return "java.io.IOException: Mkdirs failed\n\tat x"
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (JobError("the topic is not there\nsecond line"), "the topic is not there"),
+        (AnalysisException("[X] wrong"), "[X] wrong"),
+        (Py4JJavaError("m", FakeJavaException()), "IOException: Mkdirs failed"),
+    ],
+)
+def test_an_error_of_a_job_is_one_line(
+    steps: list[str], capsys: pytest.CaptureFixture[str], error: Exception, line: str
+) -> None:
+    def job(*_: object) -> None:
+        raise error
+
+    assert run_job("job", RunOptions(), job) == 1
+    assert capsys.readouterr().err == f"job: error: {line}\n"
+    assert steps[-1] == "stop"
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        (
+            "[STREAM_FAILED] Query [id = a, runId = b] terminated with exception: org.apache.kafka.common.errors."
+            "UnknownTopicOrPartitionException: This server does not host it. SQLSTATE: XXKST\n\tat x",
+            "UnknownTopicOrPartitionException: This server does not host it.",
+        ),
+        ("the output o holds files", "the output o holds files"),
+        ("\n[PARSE_SYNTAX_ERROR] Syntax error. SQLSTATE: 42601 (line 1)", None),
+        ("", "no reason given"),
+    ],
+)
+def test_a_reason_is_one_line_without_its_wrapping(message: str, expected: str | None) -> None:
+    assert reason(message) == (expected if expected is not None else message.strip())
