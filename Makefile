@@ -14,7 +14,7 @@ PARALLEL = --dist loadscope --no-loadscope-reorder
 # An editable install compiles nothing, and where PYTHONDONTWRITEBYTECODE is set every start would compile everything.
 COMPILE = $(BIN)/python -m compileall -q broker controller coordinator protocol storage testing timer
 
-.PHONY: run test test-unit test-oracle apache-tests lint bench soak clean
+.PHONY: run test test-unit test-oracle apache-tests lint bench bench-counts soak clean
 
 run: .venv/.installed
 	$(BIN)/odradek serve $(ARGS)
@@ -43,6 +43,10 @@ lint: .venv/.installed-for-tests
 
 bench: .venv/.installed-for-tests $(JVM)/.complete
 	$(BIN)/python -m tests.benchmarks $(ARGS)
+
+# Calls, system calls and memory of each request, beside the recorded ones; ARGS=--help says more.
+bench-counts: .venv/.installed-for-tests
+	$(BIN)/python -m tests.benchmarks.counts $(ARGS)
 
 clean:
 	rm -rf .venv .cache build dist

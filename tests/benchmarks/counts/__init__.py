@@ -1,0 +1,1 @@
+"""Counts of calls, system calls and memory of fixed sequences of requests."""

@@ -1,0 +1,233 @@
+"""The sequences of requests that are counted, each against a whole broker without sockets.
+
+A request comes as bytes to a connection, and its answer goes as bytes to a transport that takes everything. So the
+counts have all that the broker does for a request but the event loop and the kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from odradek.protocol.api import ApiKey
+from odradek.protocol.codec.schema import Request
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.topic_partition import TopicPartition
+from tests.benchmarks.bench_storage import batch_of
+from tests.benchmarks.counts.counting import Calls, Counts, peak_bytes, without_collection
+from tests.support.in_process.in_process_broker import InProcessBroker, in_process_broker
+from tests.support.in_process.network import FakeOwner, Link
+from tests.support.wire.requests import build
+
+TOPIC: Final = "bench"
+PARTITIONS: Final = 10
+SMALL, LARGE = (1, 100), (16, 1_000)
+"""(records, bytes of each): a record alone, and a batch of 16 KB."""
+
+WARM_UP: Final = 10
+"""Runs that are not counted: they load modules, generate codecs and fill caches."""
+
+RUNS: Final = 64
+"""Runs that are counted: what happens once in many requests, such as an index entry, has its share."""
+
+RUNS_MAX: Final = WARM_UP + RUNS + 10
+
+
+class Peer:
+    """A client with one connection to a broker."""
+
+    def __init__(self, broker: InProcessBroker) -> None:
+        owner = FakeOwner()
+        owner.clock = broker.clock  # type: ignore[assignment]
+        owner.handle = broker.dispatch  # type: ignore[assignment]
+        self.broker = broker
+        self.link = Link(owner)
+        self._correlation_id = 0
+
+    def bytes_of(self, request: Request, version: int) -> bytes:
+        """The frame of a request."""
+        frame = self.broker.frame(request, version)
+        return len(frame).to_bytes(4, "big") + frame
+
+    def send(self, frames: bytes) -> None:
+        """The frames come in one piece; the event loop turns once."""
+
+        async def receive() -> None:
+            self.link.receive(frames)
+            self.link.owner.run_soon()
+
+        self.broker.loop.run_until_complete(receive())
+
+    def take_answers(self) -> int:
+        """How many whole answers have come since the last call. They are dropped."""
+        data, count, position = self.link.wire.data, 0, 0
+        while position < len(data):
+            position += 4 + int.from_bytes(data[position : position + 4], "big")
+            count += 1
+        assert position == len(data), "half an answer"
+        data.clear()
+        return count
+
+    def take_writes(self) -> int:
+        """How many system calls have written to the socket since the last call."""
+        count = len(self.link.wire.writers)
+        self.link.wire.writers.clear()
+        return count
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """`run` makes the broker answer `requests` requests; `writes` takes the number of writes to sockets since then."""
+
+    requests: int
+    run: Callable[[], None]
+    writes: Callable[[], int]
+
+
+Make = Callable[[InProcessBroker], Sequence]
+
+
+def repeated(request: Request, version: int, *, pipelined: int = 1, has_answer: bool = True) -> Make:
+    """The same request on one connection, `pipelined` frames in one read."""
+
+    def make(broker: InProcessBroker) -> Sequence:
+        peer = Peer(broker)
+        frames = peer.bytes_of(request, version) * pipelined
+
+        def run() -> None:
+            peer.send(frames)
+            assert peer.take_answers() == (pipelined if has_answer else 0)
+
+        return Sequence(pipelined, run, peer.take_writes)
+
+    return make
+
+
+def produce(size: tuple[int, int], acks: int) -> Request:
+    data = [{"index": 0, "records": batch_of(*size)}]
+    return build(ApiKey.PRODUCE, acks=acks, timeout_ms=30_000, topic_data=[{"name": TOPIC, "partition_data": data}])
+
+
+def fetch(broker: InProcessBroker, offsets: list[int], **fields: int) -> Request:
+    """From these offsets of the first partitions."""
+    parts = [
+        {"partition": index, "fetch_offset": offset, "partition_max_bytes": 1 << 20}
+        for index, offset in enumerate(offsets)
+    ]
+    topics = [{"topic_id": broker.topic_id(TOPIC), "partitions": parts}] if offsets else []
+    return build(ApiKey.FETCH, min_bytes=1, max_bytes=1 << 25, topics=topics, **fields)
+
+
+def log_end_offset(broker: InProcessBroker) -> int:
+    partition = broker.services.replica_manager.partitions.hosted(TopicPartition(TOPIC, 0))
+    assert partition is not None
+    return partition.log.log_end_offset
+
+
+def fetch_of_records(broker: InProcessBroker) -> Sequence:
+    """One partition, with 16 KB of records."""
+    broker.call(produce(LARGE, -1), 11)
+    return repeated(fetch(broker, [0], max_wait_ms=0, session_epoch=-1), 17)(broker)
+
+
+def fetch_in_a_session(broker: InProcessBroker) -> Sequence:
+    """A session of ten partitions without news: what a consumer sends that has read everything."""
+    first = fetch(broker, [0] * PARTITIONS, max_wait_ms=0, session_epoch=0)
+    session_id = int(broker.call(first, 17).session_id)  # type: ignore[attr-defined]
+    assert session_id
+    peer = Peer(broker)
+    numbered = (
+        fetch(broker, [], max_wait_ms=0, session_id=session_id, session_epoch=number) for number in range(1, RUNS_MAX)
+    )
+    frames = iter([peer.bytes_of(request, 17) for request in numbered])
+
+    def run() -> None:
+        peer.send(next(frames))
+        assert peer.take_answers() == 1
+
+    return Sequence(1, run, peer.take_writes)
+
+
+def produce_for_a_waiting_fetch(broker: InProcessBroker) -> Sequence:
+    """A record, and the answer to a consumer that waits for it: two requests."""
+    producer, consumer = Peer(broker), Peer(broker)
+    produced = producer.bytes_of(produce(SMALL, -1), 11)
+    begin = log_end_offset(broker)
+    fetches = (fetch(broker, [offset], max_wait_ms=500, session_epoch=-1) for offset in range(begin, begin + RUNS_MAX))
+    frames = iter([consumer.bytes_of(request, 17) for request in fetches])
+
+    def run() -> None:
+        consumer.send(next(frames))
+        assert not consumer.link.wire.data
+        producer.send(produced)
+        assert producer.take_answers() == 1
+        broker.settle(lambda: bool(consumer.link.wire.data))
+        assert consumer.take_answers() == 1
+
+    return Sequence(2, run, lambda: producer.take_writes() + consumer.take_writes())
+
+
+def commit_of_offsets(broker: InProcessBroker) -> Sequence:
+    """One partition, by a consumer that is no member of a group."""
+    broker.call(build(ApiKey.FIND_COORDINATOR, coordinator_keys=["g"]), 4)
+    assert broker.settle(lambda: broker.services.metadata_cache.contains("__consumer_offsets"))
+    parts = [{"partition_index": 0, "committed_offset": 42, "committed_metadata": ""}]
+    request = build(
+        ApiKey.OFFSET_COMMIT,
+        group_id="g",
+        generation_id_or_member_epoch=-1,
+        topics=[{"name": TOPIC, "partitions": parts}],
+    )
+    error = broker.call(request, 8).topics[0].partitions[0].error_code  # type: ignore[attr-defined]
+    assert error == ErrorCode.NONE
+    return repeated(request, 8)(broker)
+
+
+SEQUENCES: Final[dict[str, Make]] = {
+    "Produce, 1 record, acks=0": repeated(produce(SMALL, 0), 11, has_answer=False),
+    "Produce, 1 record, acks=1": repeated(produce(SMALL, 1), 11),
+    "Produce, 1 record, acks=all": repeated(produce(SMALL, -1), 11),
+    "Produce, 16 KB, acks=all": repeated(produce(LARGE, -1), 11),
+    "Produce, 1 record, acks=all, five in one read": repeated(produce(SMALL, -1), 11, pipelined=5),
+    "Fetch, 16 KB": fetch_of_records,
+    "Fetch, session of 10 partitions without news": fetch_in_a_session,
+    "Produce, and a Fetch that waits for it": produce_for_a_waiting_fetch,
+    "OffsetCommit, 1 partition": commit_of_offsets,
+    "Metadata, 1 topic of 10 partitions": repeated(build(ApiKey.METADATA, topics=[{"name": TOPIC}]), 12),
+    "Heartbeat, unknown member": repeated(build(ApiKey.HEARTBEAT, group_id="g", member_id="m"), 4),
+    "ApiVersions": repeated(build(ApiKey.API_VERSIONS, client_software_name="c", client_software_version="1"), 3),
+}
+
+
+def count(make: Make, broker: InProcessBroker) -> tuple[Counts, Calls]:
+    """The counts of one request on average; the calls of all `RUNS`."""
+    sequence = make(broker)
+    calls = Calls()
+    for _ in range(WARM_UP):
+        sequence.run()
+    sequence.writes()
+
+    def measure() -> None:
+        for _ in range(RUNS):
+            calls.during(sequence.run)
+
+    without_collection(measure)
+    requests = RUNS * sequence.requests
+    counts = Counts(
+        python_calls=round(calls.python.total() / requests, 2),
+        native_calls=round(calls.native.total() / requests, 2),
+        system_calls=round((calls.system.total() + sequence.writes()) / requests, 2),
+        peak_bytes=peak_bytes(sequence.run),
+    )
+    return counts, calls
+
+
+@contextmanager
+def broker_with_topic(path: Path) -> Iterator[InProcessBroker]:
+    """A broker with an empty topic of `PARTITIONS` partitions."""
+    with in_process_broker(path, {"offsets.topic.num.partitions": "1"}) as broker:
+        broker.create_topic(TOPIC, PARTITIONS)
+        yield broker
