@@ -18,18 +18,13 @@ from typing import TYPE_CHECKING, Final
 from odradek.broker.faults.http_api import RULES, Answer
 from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.machine.timed_waits import deadline
+from odradek.broker.network.http_requests import end_response, http_server, listen, read_head
 
 if TYPE_CHECKING:
     from odradek.broker.faults.http_api import HttpApi
     from odradek.timer.system_timer import SystemTimer
 
 logger = logging.getLogger(__name__)
-
-MAX_CONNECTIONS: Final = 16
-"""More are closed at once."""
-
-MAX_HEAD_BYTES: Final = 8 * 1024
-"""Of the request line and the headers."""
 
 MAX_BODY_BYTES: Final = 16 * 1024 * 1024
 
@@ -45,62 +40,34 @@ class HttpListener:
     def __init__(self, api: HttpApi, timer: SystemTimer) -> None:
         self._api = api
         self._timer = timer
-        self._server: asyncio.Server | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._server = http_server(self._serve)
         self._hosts: frozenset[str] = frozenset()
 
     async def start(self, host: str, port: int) -> str:
         """Listen; returns the URL of the rules. Raises: StartupError."""
-        try:
-            self._server = await asyncio.start_server(self._accepted, host, port, limit=MAX_HEAD_BYTES)
-        except OSError as error:
-            raise StartupError(f"Cannot listen on --faults-listener {host}:{port}: {error.strerror}") from error
-        bound: int = self._server.sockets[0].getsockname()[1]
+        bound = await listen(self._server, "--faults-listener", host, port)
         name = f"[{host}]" if ":" in host else host
         self._hosts = frozenset(f"{each}:{bound}" for each in {*_NAMES, name})
         return f"http://{name}:{bound}{RULES}"
 
     async def close(self) -> None:
         """Stop listening and drop the connections."""
-        if self._server is not None:
-            self._server.close()
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
-
-    def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._tasks) >= MAX_CONNECTIONS:
-            writer.transport.abort()
-            return
-        task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        await self._server.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             with deadline(self._timer, REQUEST_TIMEOUT_MS, "a request about faults"):
                 writer.write(_encoded(await self._answer(reader)))
-                await writer.drain()
-                writer.write_eof()
-                await reader.read(1)  # the client closes: nothing is lost by a reset
+                await end_response(reader, writer)
         except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
             logger.debug("Closed a connection for faults: %s", error)
-        finally:
-            writer.transport.abort()
 
     async def _answer(self, reader: asyncio.StreamReader) -> Answer:
-        try:
-            head = await reader.readuntil(b"\r\n\r\n")
-        except asyncio.LimitOverrunError:
-            return _refusal(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
-        line, *lines = head.decode("latin-1").rstrip("\r\n").split("\r\n")
-        words = line.split(" ")
-        if len(words) != 3 or not words[2].startswith("HTTP/1."):
-            return _refusal(HTTPStatus.BAD_REQUEST)
-        fields = [line.partition(":") for line in lines]
-        headers = {name.strip().lower(): value.strip() for name, _, value in fields}
-        if len(headers) < len(fields) or "transfer-encoding" in headers:
+        head = await read_head(reader)
+        if isinstance(head, HTTPStatus):
+            return _refusal(head)
+        headers = dict(head.headers)
+        if len(headers) < len(head.headers) or "transfer-encoding" in headers:
             return _refusal(HTTPStatus.BAD_REQUEST)
         if headers.get("host", "").lower() not in self._hosts or "origin" in headers:
             return _refusal(HTTPStatus.FORBIDDEN)
@@ -109,10 +76,10 @@ class HttpListener:
             return _refusal(HTTPStatus.BAD_REQUEST)
         if int(length) > MAX_BODY_BYTES:
             return _refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-        if words[0] in ("POST", "PUT") and headers.get("content-type", "").partition(";")[0] != "application/json":
+        if head.method in ("POST", "PUT") and headers.get("content-type", "").partition(";")[0] != "application/json":
             return _refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
         body = await reader.readexactly(int(length))
-        return self._api.answer(words[0], words[1].partition("?")[0], body)
+        return self._api.answer(head.method, head.path, body)
 
 
 def loopback(text: str) -> tuple[str, int]:

@@ -11,22 +11,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.machine.timed_waits import deadline
+from odradek.broker.network.http_requests import Head, end_response, http_server, listen, read_head
 from odradek.controller.loop_turns import in_turns
 
 if TYPE_CHECKING:
     from odradek.timer.system_timer import SystemTimer
 
 logger = logging.getLogger(__name__)
-
-MAX_CONNECTIONS: Final = 16
-"""More are closed at once."""
-
-MAX_HEAD_BYTES: Final = 8 * 1024
-"""Of the request line and the headers."""
 
 HEAD_TIMEOUT_MS: Final = 5_000
 """Within this time the head has arrived."""
@@ -54,65 +49,38 @@ class MetricsEndpoint:
         self._render = render
         self._timer = timer
         self._one_scrape = asyncio.Lock()
-        self._server: asyncio.Server | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._server = http_server(self._serve)
 
     async def start(self, host: str, port: int) -> int:
         """Listen; returns the port. Raises: StartupError."""
-        try:
-            self._server = await asyncio.start_server(self._accepted, host, port, limit=MAX_HEAD_BYTES)
-        except OSError as error:
-            raise StartupError(f"Cannot listen on odradek.metrics.listener {host}:{port}: {error.strerror}") from error
-        bound: int = self._server.sockets[0].getsockname()[1]
+        bound = await listen(self._server, "odradek.metrics.listener", host, port)
         logger.info("Metrics are served at http://%s:%d%s", host, bound, PATH)
         return bound
 
     async def close(self) -> None:
         """Stop listening and drop the connections."""
-        if self._server is not None:
-            self._server.close()
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
-
-    def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._tasks) >= MAX_CONNECTIONS:
-            writer.transport.abort()
-            return
-        task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        await self._server.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             with deadline(self._timer, HEAD_TIMEOUT_MS, "the head of a request for metrics"):
-                head = await _read_head(reader)
+                head = await read_head(reader)
             with deadline(self._timer, SEND_TIMEOUT_MS, "the response to a request for metrics"):
                 async for part in in_turns(await self._response(head, reader), PARTS_A_TURN):
                     writer.write(part)
                     await writer.drain()  # does not wait while the kernel takes all of it
-                writer.write_eof()
-                await writer.drain()
-                await reader.read(1)  # the client closes: nothing is lost by a reset
+                await end_response(reader, writer)
         except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
             logger.debug("Closed a connection for metrics: %s", error)
-        finally:
-            writer.transport.abort()
 
-    async def _response(self, head: bytes | None, reader: asyncio.StreamReader) -> list[bytes]:
-        if head is None:
-            return [_status("431 Request Header Fields Too Large")]
-        line, *headers = head.decode("latin-1").split("\r\n")
-        words = line.split(" ")
-        if len(words) != 3 or not words[2].startswith("HTTP/1."):
-            return [_status("400 Bad Request")]
-        if words[1].partition("?")[0] != PATH:
-            return [_status("404 Not Found")]
-        if words[0] != "GET":
-            return [_status("405 Method Not Allowed", "Allow: GET\r\n")]
-        fields = (header.partition(":") for header in headers)
-        accept = ",".join(value for name, _, value in fields if name.lower() == "accept")
+    async def _response(self, head: Head | HTTPStatus, reader: asyncio.StreamReader) -> list[bytes]:
+        if isinstance(head, HTTPStatus):
+            return [_status(head)]
+        if head.path != PATH:
+            return [_status(HTTPStatus.NOT_FOUND)]
+        if head.method != "GET":
+            return [_status(HTTPStatus.METHOD_NOT_ALLOWED, "Allow: GET\r\n")]
+        accept = ",".join(value for name, value in head.headers if name == "accept")
         has_to_wait = self._one_scrape.locked()
         try:
             async with self._one_scrape:
@@ -120,18 +88,11 @@ class MetricsEndpoint:
                     return []
                 content_type, parts = await self._render(accept)
         except ScrapeFailedError:
-            return [_status("500 Internal Server Error")]
+            return [_status(HTTPStatus.INTERNAL_SERVER_ERROR)]
         size = sum(map(len, parts))
-        return [_status("200 OK", f"Content-Type: {content_type}\r\n", size), *parts]
+        return [_status(HTTPStatus.OK, f"Content-Type: {content_type}\r\n", size), *parts]
 
 
-async def _read_head(reader: asyncio.StreamReader) -> bytes | None:
-    """The request line and the headers; None if they are too large."""
-    try:
-        return await reader.readuntil(b"\r\n\r\n")
-    except asyncio.LimitOverrunError:
-        return None
-
-
-def _status(status: str, headers: str = "", size: int = 0) -> bytes:
-    return f"HTTP/1.1 {status}\r\n{headers}Content-Length: {size}\r\nConnection: close\r\n\r\n".encode("latin-1")
+def _status(status: HTTPStatus, headers: str = "", size: int = 0) -> bytes:
+    line = f"HTTP/1.1 {status} {status.phrase}\r\n"
+    return f"{line}{headers}Content-Length: {size}\r\nConnection: close\r\n\r\n".encode("latin-1")

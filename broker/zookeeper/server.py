@@ -16,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.machine.startup_error import StartupError
+from odradek.broker.network.stream_server import stop_listening
 from odradek.broker.zookeeper.connection import ServiceConnection, ServiceStats
 from odradek.broker.zookeeper.four_letter_words import WordAnswers
 from odradek.broker.zookeeper.request_processor import RequestProcessor
@@ -108,7 +109,7 @@ class ZooKeeperServer:
         if self._ticks is not None:
             self._ticks.cancel()
         if self._listener is not None:
-            self._listener.close()
+            await stop_listening(self._listener)
         for connection in list(self.connections):
             connection.close()
         if self.failed.done():

@@ -9,6 +9,8 @@ import asyncio
 import contextlib
 from typing import Final
 
+from odradek.broker.network.stream_server import StreamServer
+
 HOST: Final = "127.0.0.1"
 _CHUNK_BYTES: Final = 1 << 16
 
@@ -20,13 +22,11 @@ class Relay:
         self._target_port = target_port
         self._is_whole = asyncio.Event()
         self._is_whole.set()
-        self._server: asyncio.Server | None = None
-        self._serving: set[asyncio.Task[None]] = set()
+        self._server = StreamServer(self._serve)
         self.port = 0
 
     async def start(self) -> None:
-        self._server = await asyncio.start_server(self._accept, HOST, 0)
-        self.port = self._server.sockets[0].getsockname()[1]
+        self.port = await self._server.start(HOST, 0)
 
     def cut(self) -> None:
         self._is_whole.clear()
@@ -35,40 +35,28 @@ class Relay:
         self._is_whole.set()
 
     async def close(self) -> None:
-        if self._server is not None:
-            self._server.close()
-        for task in self._serving:
-            task.cancel()
-        if self._serving:
-            await asyncio.wait(self._serving)
-
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._serving.add(task)
-        try:
-            await self._serve(reader, writer)
-        except asyncio.CancelledError:
-            pass  # the relay closes; asyncio would log the cancellation of a callback
-        finally:
-            self._serving.discard(task)
-            await _close(writer)
+        await self._server.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):
             await self._is_whole.wait()
             target_reader, target_writer = await asyncio.open_connection(HOST, self._target_port)
-            ways = [
-                asyncio.create_task(self._carry(reader, target_writer)),
-                asyncio.create_task(self._carry(target_reader, writer)),
-            ]
             try:
-                await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                for way in ways:
-                    way.cancel()
-                await asyncio.gather(*ways, return_exceptions=True)
+                await self._carry_both_ways((reader, target_writer), (target_reader, writer))
+                await _close(writer)
                 await _close(target_writer)
+            finally:
+                target_writer.transport.abort()
+
+    async def _carry_both_ways(self, *ways: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> None:
+        """Until one of them ends."""
+        carrying = [asyncio.create_task(self._carry(*way)) for way in ways]
+        try:
+            await asyncio.wait(carrying, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in carrying:
+                task.cancel()
+            await asyncio.gather(*carrying, return_exceptions=True)
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
+from odradek.broker.network.stream_server import StreamServer
 from odradek.controller.tree.metadata_tree import WatchEvent
 from odradek.controller.tree.zookeeper_connection import End, KazooConnection, Session
 from odradek.controller.tree.zookeeper_settings import ZooKeeperSettings
@@ -16,22 +17,19 @@ class Line:
 
     def __init__(self, port: int) -> None:
         self._target_port = port
-        self._server: asyncio.Server | None = None
+        self._server = StreamServer(self._serve)
         self._writers: set[asyncio.StreamWriter] = set()
         self._is_cut = False
         self._loses_answers = False
         self.address = ""
 
     async def __aenter__(self) -> Line:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self.address = f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        self.address = f"127.0.0.1:{await self._server.start('127.0.0.1', 0)}"
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        assert self._server is not None
+        await self._server.close()
         self.cut()
-        self._server.close()
-        await self._server.wait_closed()
 
     def cut(self) -> None:
         """End every connection, and each new one, until the line is mended."""

@@ -1,7 +1,6 @@
 """A TCP server in a thread of its own, for proxies. When it is closed, all its connections are.
 
-An `asyncio.Server` does not close the connections that it has accepted. A transport that the garbage collector finds
-open is a warning, which fails the test that runs then.
+A transport that the garbage collector finds open is a warning, which fails the test that runs then.
 """
 
 from __future__ import annotations
@@ -9,13 +8,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
+from odradek.broker.network.stream_server import Serve, StreamServer
 from tests.support.processes.ports import LOOPBACK, free_port
-
-Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]]
 
 
 class ProxyServer:
@@ -27,8 +25,8 @@ class ProxyServer:
         """Exceptions of the coroutines that run here."""
         self.loop = asyncio.new_event_loop()
         self._serve = serve
-        self._is_closing = False
-        self._tasks: dict[asyncio.Task[None], asyncio.StreamWriter | None] = {}
+        self._server = StreamServer(self._serve_one)
+        self._tasks: set[asyncio.Task[None]] = set()
         self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
 
     @property
@@ -37,8 +35,7 @@ class ProxyServer:
 
     def start(self) -> None:
         self._thread.start()
-        listen = asyncio.start_server(self._accept, LOOPBACK, self.port)
-        self._server = asyncio.run_coroutine_threadsafe(listen, self.loop).result()
+        asyncio.run_coroutine_threadsafe(self._server.start(LOOPBACK, self.port), self.loop).result()
 
     def close(self) -> None:
         asyncio.run_coroutine_threadsafe(self._end(), self.loop).result()
@@ -46,38 +43,30 @@ class ProxyServer:
         self._thread.join()
         self.loop.close()
 
-    def spawn(self, work: Coroutine[Any, Any, None], writer: asyncio.StreamWriter | None = None) -> None:
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run a coroutine until it ends or the server is closed."""
         task = self.loop.create_task(work)
-        self._tasks[task] = writer
+        self._tasks.add(task)
         task.add_done_callback(self._ended)
 
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._is_closing:
-            writer.transport.abort()
-        else:
-            self.spawn(self._serve_one(reader, writer), writer)
-
-    async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        async with closing(writer):
-            await self._serve(reader, writer)
-
     def _ended(self, task: asyncio.Task[None]) -> None:
-        del self._tasks[task]
+        self._tasks.discard(task)
         if not task.cancelled() and (failure := task.exception()) is not None:
             self.failures.append(failure)
 
+    async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.add_done_callback(self._ended)
+        async with closing(writer):
+            await self._serve(reader, writer)
+
     async def _end(self) -> None:
-        self._is_closing = True
-        # asyncio has a task for each connection that it accepts. Begun after the end of the server, it fails and leaves
-        # the connection open.
-        while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
-            for task, writer in self._tasks.items():
-                task.cancel()
-                if writer is not None:  # a task that has not begun yet closes nothing
-                    writer.transport.abort()
-            await asyncio.wait(tasks)
-        self._server.close()
+        await self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
 
 
 @asynccontextmanager

@@ -8,18 +8,13 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from odradek.broker.faults.http_api import HttpApi
-from odradek.broker.faults.http_listener import (
-    MAX_BODY_BYTES,
-    MAX_CONNECTIONS,
-    MAX_HEAD_BYTES,
-    REQUEST_TIMEOUT_MS,
-    HttpListener,
-    loopback,
-)
+from odradek.broker.faults.http_listener import MAX_BODY_BYTES, REQUEST_TIMEOUT_MS, HttpListener, loopback
 from odradek.broker.machine.startup_error import StartupError
+from odradek.broker.network.http_requests import MAX_CONNECTIONS, MAX_HEAD_BYTES
 from odradek.timer.clock import ManualClock
 from odradek.timer.system_timer import SystemTimer
 from tests.support.in_process.faulty_dispatching import Faulty
+from tests.support.wire.closing_servers import close_while_accepting
 
 
 class Listening:
@@ -170,3 +165,13 @@ def test_a_port_that_is_taken_is_a_line_for_the_operator() -> None:
             await HttpListener(HttpApi(listening.broker.faults), listening.timer).start("127.0.0.1", port)
 
     run(work)
+
+
+def test_connections_end_with_the_listener_also_while_they_are_accepted() -> None:
+    async def start() -> tuple[int, Callable[[], Awaitable[None]]]:
+        listening = Listening()
+        listening.broker.close()
+        listening.url = await listening.listener.start("127.0.0.1", 0)
+        return int(listening.host.rpartition(":")[2]), listening.listener.close
+
+    asyncio.run(close_while_accepting(start))

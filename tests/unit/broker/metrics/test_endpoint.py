@@ -8,14 +8,14 @@ import pytest
 from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.metrics.endpoint import (
     HEAD_TIMEOUT_MS,
-    MAX_CONNECTIONS,
-    MAX_HEAD_BYTES,
     PARTS_A_TURN,
     SEND_TIMEOUT_MS,
     MetricsEndpoint,
 )
+from odradek.broker.network.http_requests import MAX_CONNECTIONS, MAX_HEAD_BYTES
 from odradek.timer.clock import ManualClock
 from odradek.timer.system_timer import SystemTimer
+from tests.support.wire.closing_servers import close_while_accepting
 
 GET = b"GET /metrics HTTP/1.1\r\nHost: x\r\nAccept: text/plain\r\n\r\n"
 
@@ -189,3 +189,11 @@ def test_a_port_in_use_refuses_the_start() -> None:
             await Endpoint().endpoint.start("127.0.0.1", endpoint.port)
 
     run(work)
+
+
+def test_connections_end_with_the_endpoint_also_while_they_are_accepted() -> None:
+    async def start() -> tuple[int, Callable[[], Awaitable[None]]]:
+        endpoint = Endpoint().endpoint
+        return await endpoint.start("127.0.0.1", 0), endpoint.close
+
+    asyncio.run(close_while_accepting(start))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from odradek.broker.zookeeper.server import SESSIONLESS_TIMEOUT_MS, ZooKeeperSer
 from odradek.broker.zookeeper.service_settings import make_settings
 from odradek.timer.clock import ManualClock
 from tests.support.async_test import async_test
+from tests.support.wire.closing_servers import close_while_accepting
 from tests.support.wire.zookeeper_script import buf, create, i32, i64, path_and_watch
 
 CREATE, EXISTS = 1, 3
@@ -220,3 +222,14 @@ async def test_a_failure_of_the_database_ends_the_service() -> None:
     assert server.failed.exception() is not None
     assert client.transport.is_closed
     await server.stop()
+
+
+@async_test
+async def test_connections_end_with_the_server_also_while_they_are_accepted() -> None:
+    async def start() -> tuple[int, Callable[[], Awaitable[None]]]:
+        settings = make_settings({"directory": ":memory:", "host": "127.0.0.1", "port": 0})
+        server = ZooKeeperServer(settings, ManualClock(1_000_000))
+        await server.start()
+        return server.port, server.stop
+
+    await close_while_accepting(start)

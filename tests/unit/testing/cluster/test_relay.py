@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
+from odradek.broker.network.stream_server import stop_listening
 from odradek.testing.cluster.relay import Relay
 from tests.support.async_test import async_test
+from tests.support.wire.closing_servers import close_while_accepting
 
 
 async def _echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -52,3 +55,16 @@ async def test_a_target_that_is_away_closes_the_connection() -> None:
     assert await reader.read() == b""
     await _close(writer)
     await relay.close()
+
+
+@async_test
+async def test_connections_end_with_the_relay_also_while_they_are_accepted() -> None:
+    async def start() -> tuple[int, Callable[[], Awaitable[None]]]:
+        relay = Relay(target)
+        await relay.start()
+        return relay.port, relay.close
+
+    server = await asyncio.start_server(_echo, "127.0.0.1", 0)
+    target = server.sockets[0].getsockname()[1]
+    await close_while_accepting(start)
+    await stop_listening(server)
