@@ -94,6 +94,7 @@ class ApiSpec:
         "max_version",
         "min_version",
         "name",
+        "tagged_response_headers_from",
     )
 
     def __init__(self, key: ApiKey, min_version: int, max_version: int, flexible_version: int | None) -> None:
@@ -102,6 +103,8 @@ class ApiSpec:
         self.min_version = min_version
         self.max_version = max_version
         self.flexible_from = MAX_VERSION + 1 if flexible_version is None else flexible_version
+        self.tagged_response_headers_from = MAX_VERSION + 1 if key is ApiKey.API_VERSIONS else self.flexible_from
+        """A client of ApiVersions may have chosen a version too high: its answer begins alike in all (KIP-511)."""
         self.has_client_id_from = 1 if key is ApiKey.CONTROLLED_SHUTDOWN else 0
         self._request_type: type[Request] | None = None
         self._response_type: type[Response] | None = None
@@ -133,8 +136,8 @@ class ApiSpec:
         return 0 if 0 <= version < self.has_client_id_from else 1
 
     def response_header_version(self, version: int) -> int:
-        """1 adds tagged fields, but never for ApiVersions: its client may have chosen a version too high (KIP-511)."""
-        return 1 if self.is_flexible(version) and self.key is not ApiKey.API_VERSIONS else 0
+        """1 adds tagged fields."""
+        return 1 if version >= self.tagged_response_headers_from else 0
 
     def _load(self) -> None:
         module = import_module(f"odradek.protocol.messages.{self.key.name.lower()}")

@@ -108,7 +108,7 @@ def decode_request_header(buffer: memoryview | bytes, apis: Mapping[int, ApiSpec
                 raise DecodeError(f"the client id claims {length} bytes, which are not there")
             client_id = str(buffer[position - length : position], "utf-8")
         if version >= spec.flexible_from:
-            position = _skip_tagged_fields(buffer, position)
+            position = _skip_tagged_fields(buffer, position) if buffer[position] else position + 1
     except (StructError, IndexError, ValueError) as error:
         raise DecodeError(f"not a request header: {error}") from error
     header = RequestHeader(spec.key, version, correlation_id, client_id)
@@ -155,7 +155,7 @@ def encode_response_in_steps(
 
 def _response_header(api_key: int, version: int, correlation_id: int) -> bytes:
     header = _INT32.pack(correlation_id)
-    return header + b"\0" if API[api_key].response_header_version(version) else header
+    return header + b"\0" if version >= API[api_key].tagged_response_headers_from else header
 
 
 def decode_response_header(api_key: int, version: int, buffer: memoryview | bytes) -> tuple[int, int]:

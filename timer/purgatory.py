@@ -64,6 +64,8 @@ class DelayedOperationPurgatory(Generic[OperationT]):
 
     def check_and_complete(self, key: Hashable) -> int:
         """Let the operations watched under `key` try to complete; how many did."""
+        if key not in self._watchers:
+            return 0
         return self.check(key, self.waiting_under(key))
 
     def waiting_under(self, key: Hashable) -> list[OperationT]:

@@ -34,6 +34,8 @@ class FetchWakeups:
     def wake(self, topic_partition: TopicPartition) -> None:
         """The partition has changed: check every fetch that waits for it."""
         waiting = self._purgatory.waiting_under(topic_partition)
+        if not waiting:
+            return
         if len(waiting) > AT_ONCE:
             waiting = [each for each in waiting if each.is_from_follower] + [
                 each for each in waiting if not each.is_from_follower

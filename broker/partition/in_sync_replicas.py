@@ -37,7 +37,7 @@ from odradek.controller.model.leader_and_isr import LeaderAndIsr
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from odradek.broker.partition.isr import PartitionState, PendingPartitionChange
     from odradek.broker.partition.leadership import Leadership
@@ -141,10 +141,14 @@ class InSyncReplicas:
     def min_isr(self, leader_log: UnifiedLog) -> int:
         return effective_min_isr(leader_log.config.min_insync_replicas, len(self.replicas) + 1)
 
+    def is_below_min_isr(self, isr: Collection[int], leader_log: UnifiedLog) -> bool:
+        """Whether an ISR is too small for acks=-1; the ISR of all replicas never is."""
+        return len(isr) <= len(self.replicas) and len(isr) < self.min_isr(leader_log)
+
     def maybe_increment_high_watermark(self) -> bool:
         """Move the high watermark as far as the ISR allows; True when it moved."""
         leader_log = self._leadership.log
-        if leader_log is None or len(self.state.isr) < self.min_isr(leader_log):
+        if leader_log is None or self.is_below_min_isr(self.state.isr, leader_log):
             return False
         if not self.replicas:
             return leader_log.watermarks.raise_high_watermark_to_end()
@@ -167,11 +171,11 @@ class InSyncReplicas:
         leader_log = self._leadership.log
         if leader_log is None or not self._leadership.is_leader:
             return False, ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if leader_log.high_watermark < required_offset:
+        if leader_log.watermarks.high_watermark < required_offset:
             return False, ErrorCode.NONE
-        if self.min_isr(leader_log) <= len(self.state.maximal_isr):
-            return True, ErrorCode.NONE
-        return True, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        if self.is_below_min_isr(self.state.maximal_isr, leader_log):
+            return True, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        return True, ErrorCode.NONE
 
     def low_watermark(self, leader_log: UnifiedLog) -> int:
         """The smallest log start offset over the live replicas: what a DeleteRecords waits for."""

@@ -201,8 +201,8 @@ class Partition(Leadership):
         `UnifiedLog.append_as_leader` and `UnifiedLog.append_finished`.
         """
         log = self._leader_log()
-        isr = self.in_sync.isr
-        if required_acks == -1 and len(isr) < self.in_sync.min_isr(log):
+        isr = self.in_sync.state.isr
+        if required_acks == -1 and self.in_sync.is_below_min_isr(isr, log):
             raise KafkaError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
                 f"The size of the current ISR {list(isr)} is insufficient to satisfy the min.isr requirement "

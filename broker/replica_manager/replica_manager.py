@@ -194,8 +194,10 @@ class ReplicaManager:
             return
         results: dict[TopicPartition, LogAppendResult] = {}
         stats = self.partitions.topic_stats
-        pending = False
+        pending = flush_required = False
         for topic_partition, batch in records.items():
+            if results:
+                yield None
             guard = verification_guards.get(topic_partition)
             result = self._append_one(topic_partition, batch, required_acks, internal_topics_allowed, origin, guard)
             if isinstance(result, ValidationJob):
@@ -203,11 +205,11 @@ class ReplicaManager:
             results[topic_partition] = result
             if result.error == ErrorCode.NONE:
                 pending = True
+                flush_required = flush_required or result.flush_required
                 if stats is not None:
                     stats.appended(topic_partition.topic, result.last_offset - result.base_offset + 1, batch.nbytes)
             elif stats is not None:
                 _count_refused(stats, topic_partition.topic, batch, result.error)
-            yield None
 
         def answer() -> None:
             if required_acks == -1 and pending and not self._all_reached(results):
@@ -216,15 +218,18 @@ class ReplicaManager:
             else:
                 respond(results)
 
-        if pending and any(result.flush_required for result in results.values()):
+        if flush_required:
             when_flushed(results, self.partitions.hosted, answer)
         else:
             answer()
         # The producer is answered first; then the other requests that these records complete.
+        completed = 0
         for topic_partition, result in results.items():
             if result.error == ErrorCode.NONE:
+                if completed:
+                    yield None
+                completed += 1
                 self.complete_delayed(topic_partition)
-                yield None
 
     def _all_reached(self, results: Mapping[TopicPartition, LogAppendResult]) -> bool:
         """Whether acks=-1 can be answered at once, as it always can without followers."""

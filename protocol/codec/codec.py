@@ -166,7 +166,10 @@ def _parts(out: list[Any], marks: list[int]) -> list[Part]:
 
 def size_of(parts: Sequence[Part]) -> int:
     """How many bytes the parts put on the wire."""
-    return sum(len(part) if isinstance(part, bytes | bytearray | memoryview) else part.size_in_bytes for part in parts)
+    size = 0
+    for part in parts:
+        size += len(part) if isinstance(part, bytes | bytearray | memoryview) else part.size_in_bytes
+    return size
 
 
 def generated_source(message_type: type[Message], version: int) -> str:

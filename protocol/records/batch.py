@@ -43,6 +43,7 @@ from odradek.protocol.records.layout import (
     NO_SEQUENCE,
     PREFIX,
     SIZE_AND_MAGIC,
+    SIZE_MAGIC_AND_ATTRIBUTES,
     TIMESTAMP_TYPE_MASK,
     TRANSACTIONAL_MASK,
 )
@@ -52,6 +53,7 @@ from odradek.protocol.records.record_walks import KeyedSpan, RecordsSummary, rea
 
 _unpack_header = BATCH_HEADER.unpack_from
 _unpack_size = SIZE_AND_MAGIC.unpack_from
+_unpack_kind = SIZE_MAGIC_AND_ATTRIBUTES.unpack_from
 
 
 class RecordBatch:
@@ -265,10 +267,20 @@ __all__ = [
     "LegacyBatch",
     "RecordBatch",
     "assign_prefix",
+    "attributes_of_single_batch",
     "batches",
     "size_of_next_batch",
     "view_batch",
 ]
+
+
+def attributes_of_single_batch(buffer: memoryview) -> int:
+    """The attributes of the one v2 batch that the buffer consists of; negative if it is anything else."""
+    if len(buffer) < BATCH_OVERHEAD:
+        return -1
+    length, magic, attributes = _unpack_kind(buffer)
+    is_single: bool = magic == MAGIC_V2 and LOG_OVERHEAD + length == len(buffer)
+    return attributes if is_single else -1
 
 
 def batches(buffer: memoryview) -> Iterator[AnyBatch]:

@@ -30,6 +30,7 @@ ATTRIBUTES_POSITION: Final = 21
 """The CRC-32C covers everything from here to the end."""
 BATCH_HEADER: Final = Struct(">qiibIhiqqqhii")
 PREFIX: Final = Struct(">qii")
+SIZE_MAGIC_AND_ATTRIBUTES: Final = Struct(">8xi4xb4xh")
 
 # Magic 0 and 1
 LEGACY_OVERHEAD_V0: Final = 14

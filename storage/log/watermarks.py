@@ -144,8 +144,10 @@ class Watermarks:
     def update_first_unstable(self) -> None:
         """Call after every change of the log end, the log start, or the producers' transactions."""
         self.on_change()
-        if self._first_unstable is None and not self._producers.has_transactions:
-            return
+        if self._first_unstable is not None or self._producers.has_transactions:
+            self._find_first_unstable()
+
+    def _find_first_unstable(self) -> None:
         unstable = self._producers.first_unstable_offset
         if unstable is not None and unstable.message_offset < self.log_start_offset:
             unstable = LogOffsetMetadata(self.log_start_offset)
@@ -153,8 +155,10 @@ class Watermarks:
 
     def _set(self, metadata: LogOffsetMetadata) -> None:
         self._high_watermark = metadata
-        self._producers.on_high_watermark_updated(metadata.message_offset)
-        self.update_first_unstable()
+        self.on_change()
+        if self._first_unstable is not None or self._producers.has_transactions:
+            self._producers.on_high_watermark_updated(metadata.message_offset)
+            self._find_first_unstable()
 
 
 def _ignore_change() -> None:

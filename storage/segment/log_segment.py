@@ -172,7 +172,8 @@ class LogSegment:
 
         Raises: OSError; DiskFullError, which leaves everything unchanged.
         """
-        self.ensure_offset_in_range(last_offset)
+        if not 0 <= last_offset - self.base_offset <= MAX_RELATIVE_OFFSET:
+            self.ensure_offset_in_range(last_offset)
         position = self.records.size
         entries = 1 if self._bytes_since_last_index_entry > self.index_interval_bytes else 0
         size = self._write(parts, entries, aborted)
@@ -259,7 +260,9 @@ class LogSegment:
 
     def time_waited_for_roll(self, now_ms: int, max_timestamp: int) -> int:
         """The age of the segment in ms: by record timestamps if the first batch has one, else since its creation."""
-        first = self.first_batch_timestamp()
+        first = self._rolling_timestamp
+        if first is None:
+            first = self.first_batch_timestamp()
         return max_timestamp - first if first >= 0 else now_ms - self.created_ms
 
     def first_batch_timestamp(self) -> int:

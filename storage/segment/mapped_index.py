@@ -86,7 +86,8 @@ class MappedIndex:
 
     @property
     def is_full(self) -> bool:
-        return self.entries >= self.max_entries
+        entries = self._entries
+        return (entries if entries >= 0 else self.entries) >= self.max_entries
 
     @property
     def is_dirty(self) -> bool:

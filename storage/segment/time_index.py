@@ -35,7 +35,8 @@ class TimeIndex(MappedIndex):
 
     @property
     def is_full(self) -> bool:
-        return self.entries >= self.max_entries - 1
+        entries = self._entries
+        return (entries if entries >= 0 else self.entries) >= self.max_entries - 1
 
     @property
     def knows_its_end(self) -> bool:

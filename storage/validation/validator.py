@@ -30,6 +30,7 @@ from odradek.protocol.records.compression import CompressionType
 from odradek.protocol.records.convert import rebuild
 from odradek.protocol.records.layout import (
     BATCH_OVERHEAD,
+    CONTROL_MASK,
     CREATE_TIME,
     LOG_APPEND_TIME,
     LOG_OVERHEAD,
@@ -108,7 +109,9 @@ def validate_and_assign(
     LogValidator.validateMessagesAndAssignOffsets.
     """
     first = found[0]
-    source_codec = _source_codec(found)
+    source_codec = first.compression_type if len(found) == 1 else _last_codec(found)
+    if source_codec > CompressionType.ZSTD:
+        raise KafkaError(ErrorCode.INVALID_RECORD, f"Unknown compression type id: {source_codec}")
     target_codec = source_codec if rules.target_codec is None else rules.target_codec
     if target_codec == CompressionType.ZSTD and not rules.allows_zstd:
         raise KafkaError(
@@ -133,7 +136,8 @@ def validate_and_assign(
         if rules.record_version < MAGIC_V2:
             return assign_in_old_format(found, rules, source_codec, target_codec, next_offset, now_ms)
         return _rebuild(found, rules, source_codec, target_codec, next_offset, leader_epoch, now_ms)
-    has_wrong_time = first.timestamp_type == LOG_APPEND_TIME and (
+    timestamp_type = first.timestamp_type
+    has_wrong_time = timestamp_type == LOG_APPEND_TIME and (
         rules.timestamp_type == LOG_APPEND_TIME or first.max_timestamp == NO_TIMESTAMP
     )
     if has_wrong_time or (rules.walk_records and origin is AppendOrigin.CLIENT):
@@ -141,11 +145,11 @@ def validate_and_assign(
         if source_codec != CompressionType.NONE and not summary.has_sequential_offsets:
             return _rebuild(found, rules, source_codec, target_codec, next_offset, leader_epoch, now_ms)
         max_timestamp = first.max_timestamp
-        if first.timestamp_type == CREATE_TIME:
+        if timestamp_type == CREATE_TIME:
             max_timestamp = max(NO_TIMESTAMP, summary.max_timestamp)
     elif (
         origin is AppendOrigin.CLIENT
-        and rules.timestamp_type == first.timestamp_type == CREATE_TIME
+        and rules.timestamp_type == timestamp_type == CREATE_TIME
         and not is_trusted(first, now_ms)
     ):
         max_timestamp = max_timestamp_of(first)
@@ -179,13 +183,11 @@ def check_replicated_offsets(
         )
 
 
-def _source_codec(found: list[AnyBatch]) -> int:
+def _last_codec(found: list[AnyBatch]) -> int:
     """The codec of the last compressed batch."""
     codec = 0
     for batch in found:
         codec = batch.compression_type or codec
-    if codec > CompressionType.ZSTD:
-        raise KafkaError(ErrorCode.INVALID_RECORD, f"Unknown compression type id: {codec}")
     return codec
 
 
@@ -221,7 +223,7 @@ def _check_batch_of_client(batch: RecordBatch, rules: ValidationRules) -> None:
         problem = (
             f"Inconsistent batch offset range [{batch.base_offset}, {batch.last_offset}] and count of records {count}"
         )
-    elif batch.is_control:
+    elif batch.attributes & CONTROL_MASK:
         problem, error = "Clients are not allowed to write control records", KafkaError
     elif batch.producer_id >= 0 and batch.base_sequence < 0:
         problem = f"Invalid sequence number {batch.base_sequence} in record batch with producerId {batch.producer_id}"

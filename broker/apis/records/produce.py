@@ -12,7 +12,7 @@ Kafka: KafkaApis.handleProduceRequest.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from odradek.broker.apis.authorization import filter_by_authorized, require
 from odradek.broker.apis.leaders import name_leader
@@ -28,8 +28,9 @@ from odradek.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from odradek.protocol.records.batch import batches
+from odradek.protocol.records.batch import attributes_of_single_batch, batches
 from odradek.protocol.records.compression import CompressionType
+from odradek.protocol.records.layout import TRANSACTIONAL_MASK
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.append_info import AppendOrigin
 
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
 ADMIN_CLIENT_ID = "__admin_client"
 
 NO_RECORDS = memoryview(b"")
+
+Checked: TypeAlias = "tuple[memoryview, bool, ErrorCode]"
+"""The records of one partition, whether they are transactional, and their error."""
 
 SMALL_FRAME_BYTES = 64 * SMALL_REQUEST_PARTITIONS
 """A frame of this size cannot contain more than `SMALL_REQUEST_PARTITIONS` partitions with a batch."""
@@ -70,8 +74,11 @@ def _produce(broker: Services, ctx: RequestContext, request: ProduceRequest) -> 
     for topic in request.topic_data:
         known = broker.metadata_cache.snapshot.partitions.get(topic.name, {})
         for part in topic.partition_data:
+            if records or refused:
+                yield None
             topic_partition = TopicPartition(topic.name, part.index)
-            batch, is_transactional, error = yield from _checked(part.records, version)
+            found = _check_single_batch(part.records, version)
+            batch, is_transactional, error = found or (yield from _checked(part.records, version))
             transactional = transactional or is_transactional
             if part.index not in known:
                 refused[topic_partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -79,7 +86,6 @@ def _produce(broker: Services, ctx: RequestContext, request: ProduceRequest) -> 
                 refused[topic_partition] = error
             else:
                 records[topic_partition] = batch
-            yield None
     if transactional:
         _require_transactional_id(broker, ctx, request)
     if broker.authorizer is not None:
@@ -94,11 +100,10 @@ def _produce(broker: Services, ctx: RequestContext, request: ProduceRequest) -> 
             is_small = len(results) + len(refused) <= SMALL_REQUEST_PARTITIONS
             now_or_in_slices(broker, ctx, request, _respond(broker, ctx, results, refused), is_small=is_small)
 
-    def append(unverified: Mapping[TopicPartition, LogAppendResult], guards: Guards) -> Steps:
-        if unverified:
-            verified = {tp: batch for tp, batch in records.items() if tp not in unverified}
-            return _append(broker, ctx, request, verified, guards, lambda results: respond({**unverified, **results}))
-        return _append(broker, ctx, request, records, guards, respond)
+    def append_verified(unverified: Mapping[TopicPartition, LogAppendResult], guards: Guards) -> None:
+        verified = {tp: batch for tp, batch in records.items() if tp not in unverified}
+        work = _append(broker, ctx, request, verified, guards, lambda results: respond({**unverified, **results}))
+        now_or_in_slices(broker, ctx, request, work, is_small=len(records) <= SMALL_REQUEST_PARTITIONS)
 
     if not records:
         respond({})
@@ -106,13 +111,11 @@ def _produce(broker: Services, ctx: RequestContext, request: ProduceRequest) -> 
         broker.transaction_verification.verify_records(
             request.transactional_id,
             records,
-            lambda unverified, guards: now_or_in_slices(
-                broker, ctx, request, append(unverified, guards), is_small=len(records) <= SMALL_REQUEST_PARTITIONS
-            ),
+            append_verified,
             knows_abortable_error=version >= FIRST_ABORTABLE_VERSION,
         )
     else:
-        yield from append({}, {})
+        yield from _append(broker, ctx, request, records, {}, respond)
 
 
 def _require_transactional_id(broker: Services, ctx: RequestContext, request: ProduceRequest) -> None:
@@ -163,9 +166,15 @@ def _append(
     ctx.may_pipeline = not broker.quotas.produce.is_enabled
 
 
-def _checked(
-    records: memoryview | bytes | object, version: int
-) -> Generator[None, None, tuple[memoryview, bool, ErrorCode]]:
+def _check_single_batch(records: memoryview | bytes | object, version: int) -> Checked | None:
+    """What `_checked` returns for one v2 batch, the frequent case; None for anything else."""
+    if version < FIRST_ZSTD_VERSION or not isinstance(records, memoryview):
+        return None
+    attributes = attributes_of_single_batch(records)
+    return None if attributes < 0 else (records, attributes & TRANSACTIONAL_MASK != 0, ErrorCode.NONE)
+
+
+def _checked(records: memoryview | bytes | object, version: int) -> Generator[None, None, Checked]:
     """The record data of one partition, whether it is transactional, and its error; `BATCHES_A_STEP` at a time.
 
     Raises: KafkaError CORRUPT_MESSAGE if the batches cannot be separated, which fails the request as a whole.
@@ -220,6 +229,8 @@ def _respond(
     for topic_partition, result in results.items():
         if topic_partition in refused:
             continue  # named twice
+        if topics:
+            yield None
         answer = PartitionProduceResponse(
             index=topic_partition.partition,
             error_code=result.error,
@@ -236,7 +247,6 @@ def _respond(
         if names_leaders and result.error == ErrorCode.NOT_LEADER_OR_FOLLOWER:
             name_leader(broker, ctx, topic_partition, answer.current_leader, endpoints, NodeEndpoint)
         topics.setdefault(topic_partition.topic, []).append(answer)
-        yield None
     for topic_partition, error in refused.items():
         topics.setdefault(topic_partition.topic, []).append(_refusal(topic_partition.partition, error))
         yield None

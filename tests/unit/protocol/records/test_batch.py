@@ -10,6 +10,7 @@ from odradek.protocol.records.batch import (
     LegacyBatch,
     RecordBatch,
     assign_prefix,
+    attributes_of_single_batch,
     batches,
     size_of_next_batch,
     view_batch,
@@ -55,6 +56,28 @@ def test_header_fields() -> None:
     assert batch.delete_horizon_ms is None
     assert batch.size_in_bytes == len(batch.buffer)
     assert "offsets=[100, 101]" in repr(batch)
+
+
+@pytest.mark.parametrize("transactional", [False, True])
+def test_attributes_of_the_only_batch(transactional: bool) -> None:
+    batch = build_batch(TWO, producer_id=1, producer_epoch=0, base_sequence=0, is_transactional=transactional)
+    assert attributes_of_single_batch(memoryview(batch)) == view(batch).attributes
+
+
+@pytest.mark.parametrize(
+    "buffer",
+    [
+        b"",
+        bytes(two()[: BATCH_OVERHEAD - 1]),
+        bytes(two()[:-1]),
+        bytes(two() + two()),
+        bytes(two() + b"x"),
+        bytes(build_message(1, 0, T, b"k", b"v" * BATCH_OVERHEAD)),
+    ],
+    ids=["nothing", "half a header", "half a batch", "two batches", "bytes behind it", "an old message"],
+)
+def test_anything_but_one_batch_has_no_attributes(buffer: bytes) -> None:
+    assert attributes_of_single_batch(memoryview(buffer)) < 0
 
 
 def test_batch_without_producer() -> None:
