@@ -32,7 +32,13 @@ class AsyncCluster:
         self._cluster = Cluster(brokers, config, own_process=own_process, **configs)
 
     async def start(self) -> Self:
-        await asyncio.to_thread(self._cluster.start)
+        starting = asyncio.ensure_future(asyncio.to_thread(self._cluster.start))
+        try:
+            await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            await asyncio.wait({starting})  # the thread goes on, and makes processes
+            await self.stop()
+            raise
         return self
 
     async def stop(self) -> None:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.zookeeper.server import ZooKeeperServer
 from odradek.broker.zookeeper.service_settings import make_settings
 from odradek.testing.cluster.relay import Relay
+from odradek.testing.node.loop_calls import LoopCalls
 from odradek.timer.clock import SystemClock
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
 
     from odradek.broker.zookeeper.request_processor import RequestProcessor
 
@@ -30,6 +32,8 @@ class MetadataService:
         self._directory = directory
         self._port = 0
         self._loop = asyncio.new_event_loop()
+        self._calls = LoopCalls(self._loop)
+        self._closing: asyncio.Future[None] = self._loop.create_future()
         self._thread = threading.Thread(target=self._run, name="odradek-zookeeper", daemon=True)
         self._server: ZooKeeperServer | None = None
         self._relays: dict[int, Relay] = {}
@@ -54,39 +58,42 @@ class MetadataService:
 
     def start(self) -> None:
         """Start the service, on the port and with the data of the last time. Raises: StartupError."""
-        self._call(self._start())
+        self._call(self._start)
 
     def stop(self) -> None:
         """Stop the service: brokers wait until it is back. Their sessions go on if that is within the time-out."""
-        self._call(self._stop())
+        self._call(self._stop)
 
     def close(self) -> None:
         """Stop the service and end the thread."""
-        self._call(self._close())
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._call(self._close)
         self._thread.join()
-        self._loop.close()
 
     def address_for(self, broker_id: int) -> str:
         """The `zookeeper.connect` of that broker."""
-        return self._call(self._relay_for(broker_id))
+        return self._call(partial(self._relay_for, broker_id))
 
     def cut(self, broker_ids: set[int]) -> None:
         """Cut the ways of these brokers, and heal all others."""
-        self._call(self._cut(broker_ids))
+        self._call(partial(self._cut, broker_ids))
 
     def expire_session(self, broker_id: int) -> bool:
         """End the session of a broker now, as after its time-out. False if the broker has none."""
-        return self._call(self._expire(broker_id))
+        return self._call(partial(self._expire, broker_id))
 
-    def _call(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+    def _call(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Raises: BrokerStopped after `close`."""
+        return self._calls.submit(work).result()
 
     # In the thread
 
     def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        self._loop.run_forever()
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._until_closed())
+
+    async def _until_closed(self) -> None:
+        await self._closing
+        self._calls.close("The metadata service does not run")
 
     async def _start(self) -> None:
         if self._server is not None:
@@ -108,9 +115,12 @@ class MetadataService:
             await server.stop()
 
     async def _close(self) -> None:
-        await asyncio.gather(*(relay.close() for relay in self._relays.values()))
-        await self._stop()
-        await asyncio.sleep(0)  # connections that were closed are gone in the next turn of the loop
+        try:
+            await asyncio.gather(*(relay.close() for relay in self._relays.values()))
+            await self._stop()
+            await asyncio.sleep(0)  # connections that were closed are gone in the next turn of the loop
+        finally:
+            self._closing.set_result(None)
 
     async def _relay_for(self, broker_id: int) -> str:
         if broker_id not in self._relays:

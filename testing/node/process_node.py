@@ -40,6 +40,7 @@ class ProcessNode:
         self._numbers = itertools.count(START + 1)
         self._waiting: dict[int, Future[object]] = {}
         self._stopped: Future[None] = Future()
+        self._stopped.set_running_or_notify_cancel()  # a coroutine that waits may be cancelled; the process ends anyway
         self._has_ended = False
 
     def start(self) -> Future[Started]:

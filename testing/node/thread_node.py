@@ -12,10 +12,12 @@ import atexit
 import contextlib
 import threading
 from concurrent.futures import Future
+from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
+from odradek.testing.node.loop_calls import LoopCalls
 from odradek.testing.node.node_service import NodeService
-from odradek.testing.node.ports import BrokerStopped, Started
+from odradek.testing.node.ports import Started
 from odradek.testing.node.questions.questions import find
 
 if TYPE_CHECKING:
@@ -32,8 +34,11 @@ class ThreadNode:
     def __init__(self, settings: Mapping[str, str]) -> None:
         self._loop = new_event_loop()
         self._service = NodeService(settings, self._loop)
+        self._calls = LoopCalls(self._loop)
         self._started: Future[Started] = Future()
         self._stopped: Future[None] = Future()
+        for future in (self._started, self._stopped):
+            future.set_running_or_notify_cancel()  # a coroutine that waits may be cancelled; the broker is stopped then
         # A daemon: a test process that does not stop its broker must still be able to exit.
         self._thread = threading.Thread(target=self._run, name="odradek-broker", daemon=True)
 
@@ -43,15 +48,7 @@ class ThreadNode:
         return self._started
 
     def submit(self, name: str, arguments: Mapping[str, object]) -> Future[object]:
-        function = find(name)
-        answer = self._service.answer(function, arguments)
-        try:
-            return asyncio.run_coroutine_threadsafe(answer, self._loop)
-        except RuntimeError:  # the loop is closed
-            answer.close()
-            refused: Future[object] = Future()
-            refused.set_exception(BrokerStopped(self._service.why_stopped))
-            return refused
+        return self._calls.submit(partial(self._service.answer, find(name), arguments))
 
     def stop(self) -> Future[None]:
         with contextlib.suppress(RuntimeError):  # the loop is closed: the start has failed
@@ -77,8 +74,11 @@ class ThreadNode:
             atexit.unregister(self._stop_at_exit)
 
     async def _serve(self) -> None:
-        self._started.set_result(await self._service.start())
-        await self._service.serve()
+        try:
+            self._started.set_result(await self._service.start())
+            await self._service.serve()
+        finally:
+            self._calls.close(self._service.why_stopped)
 
     def _fail(self, error: BaseException) -> None:
         if not self._started.done():

@@ -113,8 +113,8 @@ class _Loop:
         return value
 
     def close(self) -> None:
-        """Ends the coroutines that still wait, after an interrupt."""
-        for task in self._waiting:
+        """Ends the coroutines that still wait, and those that have not begun, after an interrupt."""
+        for task in (*self._waiting, *(task for task, _, _ in self._ready)):
             task.coroutine.close()
         self._selector.close()
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import pytest
 
@@ -49,3 +50,31 @@ def test_a_cancelled_question_is_cancelled_in_the_broker_and_the_broker_goes_on(
             await broker.ask("process_id")
 
     asyncio.run(test())
+
+
+@pytest.mark.parametrize("own_process", [False, True])
+def test_a_start_and_a_stop_that_are_cancelled_leave_no_broker(own_process: bool) -> None:
+    """A thread that fails is a warning, which fails this test."""
+
+    async def test() -> None:
+        before = set(threading.enumerate())
+        broker = AsyncBroker(own_process=own_process)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(broker.start(), 0)
+        with pytest.raises(BrokerStopped):
+            await broker.ask("process_id")
+        starting = asyncio.create_task(broker.start())
+        await asyncio.sleep(0)
+        starting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+        await broker.start()
+        stopping = asyncio.create_task(broker.stop())
+        await asyncio.sleep(0)
+        stopping.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await stopping
+        while set(threading.enumerate()) - before:
+            await asyncio.sleep(0.001)
+
+    asyncio.run(asyncio.wait_for(test(), 30))

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import asyncio
 import inspect
+import threading
 
 import pytest
 
@@ -55,3 +57,21 @@ def test_both_facades_have_the_same_methods() -> None:
         if inspect.isfunction(value):
             assert list(inspect.signature(value).parameters) == list(inspect.signature(awaited[name]).parameters)  # type: ignore[arg-type]
             assert inspect.iscoroutinefunction(awaited[name])
+
+
+def test_a_start_that_is_cancelled_leaves_no_broker() -> None:
+    cluster = AsyncCluster(1, own_process=False)
+
+    async def test() -> None:
+        before = set(threading.enumerate())
+        starting = asyncio.create_task(cluster.start())
+        while set(threading.enumerate()) == before:
+            await asyncio.sleep(0)
+        starting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+
+    asyncio.run(asyncio.wait_for(test(), 60))  # its end waits for the threads of `asyncio.to_thread`
+    left = dict(cluster.brokers)
+    asyncio.run(cluster.stop())
+    assert not left

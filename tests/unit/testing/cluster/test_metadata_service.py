@@ -6,6 +6,7 @@ import pytest
 
 from odradek.broker.machine.startup_error import StartupError
 from odradek.testing.cluster.metadata_service import MetadataService
+from odradek.testing.errors import BrokerStopped
 
 
 def test_it_stops_and_starts_again_on_its_port(tmp_path: Path) -> None:
@@ -30,6 +31,8 @@ def test_it_stops_and_starts_again_on_its_port(tmp_path: Path) -> None:
         service.cut(set())
     finally:
         service.close()
+    with pytest.raises(BrokerStopped):
+        service.cut(set())
 
 
 def test_a_service_that_cannot_start_leaves_no_thread(tmp_path: Path) -> None:

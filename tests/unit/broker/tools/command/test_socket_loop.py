@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import socket
 from collections.abc import Iterator
 
@@ -99,3 +100,20 @@ def test_an_interrupt_ends_what_waits(ends: tuple[socket.socket, socket.socket])
     with pytest.raises(KeyboardInterrupt):
         run(both(), CLOCK)
     assert closed == [1]
+
+
+def test_an_interrupt_ends_coroutines_that_have_not_begun() -> None:
+    """One that never begins is a warning, which fails this test."""
+
+    async def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    async def work() -> None:
+        await gather([interrupted(), sleep_for_ever(), sleep_for_ever()])
+
+    async def sleep_for_ever() -> None:
+        await sleep(CLOCK.monotonic_ms() + FAR_MS)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(work(), CLOCK)
+    gc.collect()
