@@ -89,6 +89,9 @@ class Actions:
         pending, self._pending = self._pending, set()
         for task in pending:
             task.cancel()
+        self.forget_metadata()
+
+    def forget_metadata(self) -> None:
         self._metadata.clear()
 
     # Errors

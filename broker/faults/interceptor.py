@@ -63,7 +63,7 @@ class FaultInterceptor:
     def set_rules(self, rules: Sequence[RuleState]) -> None:
         self._rules = tuple(rules)
         self._by_api.clear()
-        self.actions.remembers_metadata = any(isinstance(each.rule.action, StaleMetadata) for each in rules)
+        self._remember_metadata()
 
     def begin_record(self) -> None:
         """Forget what happened; requests are counted from 1 again."""
@@ -79,6 +79,16 @@ class FaultInterceptor:
         """Do what the events say to the requests that they name, and nothing else; None: use the rules again."""
         self.begin_record()
         self._replayed = None if events is None else {event.key: event for event in events}
+        self.actions.forget_metadata()
+        self._remember_metadata()
+
+    def _remember_metadata(self) -> None:
+        """Stale metadata is an earlier answer, so answers are kept before a rule or an event needs one."""
+        if self._replayed is None:
+            actions = [each.rule.action for each in self._rules]
+        else:
+            actions = [rule_of(event.fault).action for event in self._replayed.values()]
+        self.actions.remembers_metadata = any(isinstance(each, StaleMetadata) for each in actions)
 
     @property
     def is_replaying(self) -> bool:
@@ -122,7 +132,6 @@ class FaultInterceptor:
             seen = (facts.header.api_version, _topics(facts))
             if seen == (event.version, event.topics):
                 rule = rule_of(event.fault)
-                self.actions.remembers_metadata = True
                 if self.actions.do(rule.action, keeps(rule.match), ctx, request):
                     self._note(facts, call, rule, event.rule)
                 return

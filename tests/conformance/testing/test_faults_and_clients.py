@@ -27,6 +27,7 @@ class Row:
     seen: tuple[Seen, ...]
     """By client, in the order of `NAMES`."""
     at_least_s: float = 0
+    is_topic_there: bool = True
 
     @property
     def name(self) -> str:
@@ -51,6 +52,8 @@ PRODUCE, FETCH, COMMIT, END = (
 ROWS = [
     Row(work="produce", fault="not_leader", keys={"api": "Produce", "times": 2}, seen=same("offset 0", 1, changed=2)),
     Row(work="produce", fault="leader_not_available", keys={"times": 1}, seen=same("offset 0", 1)),
+    # The first answer says that there is no such topic, and the second one says so again although it was created.
+    Row(work="produce", fault="stale_metadata", keys={"times": 1}, is_topic_there=False, seen=same("offset 0", 1)),
     Row(work="produce", fault="isr_shrunk", keys=PRODUCE, seen=same("offset 0", 1)),
     Row(
         work="produce",
@@ -164,11 +167,18 @@ def run_all(client: FaultedClient) -> dict[str, tuple[Outcome, Outcome]]:
     settings = {"offsets.topic.num.partitions": 1, "transaction.state.log.num.partitions": 1}
     with Broker(settings) as broker:
         for row in ROWS:
+            there = row.is_topic_there
             first = run(
-                broker, client, row.work, lambda row=row: broker.faults.add(row.fault, client_id=CLIENT_ID, **row.keys)
+                broker,
+                client,
+                row.work,
+                lambda row=row: broker.faults.add(row.fault, client_id=CLIENT_ID, **row.keys),
+                is_topic_there=there,
             )
             record = broker.faults.record()
-            again = run(broker, client, row.work, lambda record=record: broker.faults.replay(record))
+            again = run(
+                broker, client, row.work, lambda record=record: broker.faults.replay(record), is_topic_there=there
+            )
             broker.faults.assert_replayed()
             found[row.name] = first, again
     return found

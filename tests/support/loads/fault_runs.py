@@ -28,9 +28,12 @@ Outcome = tuple[Seen, float, list[tuple[str, str, int, str]]]
 """What a client did, how long that took, and the requests that were changed."""
 
 
-def run(broker: Broker, client: FaultedClient, work: str, begin: Callable[[], object]) -> Outcome:
+def run(
+    broker: Broker, client: FaultedClient, work: str, begin: Callable[[], object], *, is_topic_there: bool = True
+) -> Outcome:
     broker.reset()
-    prepare(broker, with_record=work in ("fetch", "commit"))
+    if is_topic_there:
+        prepare(broker, with_record=work in ("fetch", "commit"))
     begin()
     started = time.monotonic()
     answer = client.run(work, broker.bootstrap_servers, TOPIC)

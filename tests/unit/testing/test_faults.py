@@ -254,6 +254,32 @@ def test_stale_metadata_is_the_previous_answer_to_the_same_question(broker: Brok
     assert "new" in names
 
 
+def test_stale_metadata_is_replayed(broker: Broker) -> None:
+    asked = MetadataRequest(topics=None)
+
+    def create(client: RawClient, name: str) -> None:
+        new = {"name": name, "num_partitions": 1, "replication_factor": 1}
+        client.call(build(ApiKey.CREATE_TOPICS, topics=[new], timeout_ms=10_000), 5)
+
+    def counts_seen() -> list[int]:
+        with connect(broker) as client:
+            before = len(client.call(asked, 9).topics)  # type: ignore[attr-defined]
+            create(client, f"new-{before}")
+            return [before] + [len(client.call(asked, 9).topics) for _ in range(2)]  # type: ignore[attr-defined]
+
+    with broker.faults.stale_metadata(times=1):
+        first = counts_seen()
+        record = broker.faults.record()
+    assert first == [first[0], first[0], first[0] + 1]
+    with connect(broker) as client:
+        create(client, "between")  # what is remembered of the first run differs from now
+    broker.faults.replay(record)
+    again = counts_seen()
+    assert again == [again[0], again[0], again[0] + 1]
+    broker.faults.assert_replayed()
+    assert len(broker.faults.record().events) == 1
+
+
 @pytest.mark.parametrize(
     ("name", "request_", "version"),
     [("leader_not_available", MetadataRequest(topics=None), 9), ("throttle", build(ApiKey.API_VERSIONS), 2)],
