@@ -191,6 +191,7 @@ def spark_session(
         master = master or "local[*]"
         if master.startswith("local"):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers run the python3 of the PATH
         java_options = f"-Dlog4j2.configurationFile={LOG4J.as_uri()} -Dspark.jobs.log.level={log_level}"
         builder = builder.master(master).config("spark.driver.extraJavaOptions", java_options)
         for key, value in connector_options().items():

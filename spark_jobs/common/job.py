@@ -24,6 +24,8 @@ WRAPPINGS = (
     re.compile(r" SQLSTATE: \w{5}$"),
     re.compile(r"^(?:[a-z]\w*\.)+(?=[A-Z]\w*(?:Exception|Error): )"),
 )
+WORKER_ERROR = re.compile(r"Traceback \(most recent call last\):\n(?:  .*\n)*[\w.]+: (.+)$", re.MULTILINE)
+"""An error that was raised in a Python worker, below the words of Spark."""
 
 
 class JobError(Exception):
@@ -84,8 +86,10 @@ def fail(name: str, message: str) -> int:
 
 
 def reason(message: str) -> str:
-    """An error's message, without what Spark adds to it: the ids of the query, the state, the packages of a class."""
-    line = first_line(message)
+    """An error's message, without what Spark adds to it: the ids of the query, the state, the packages of a class, the
+    traceback of a Python worker."""
+    raised = WORKER_ERROR.search(message)
+    line = raised[1] if raised else first_line(message)
     for wrapping in WRAPPINGS:
         line = wrapping.sub("", line)
     return line

@@ -114,3 +114,14 @@ def test_an_error_of_a_job_is_one_line(
 )
 def test_a_reason_is_one_line_without_its_wrapping(message: str, expected: str | None) -> None:
     assert reason(message) == (expected if expected is not None else message.strip())
+
+
+def test_an_error_of_a_python_worker_is_its_line_below_the_traceback() -> None:
+    message = (
+        "[PYTHON_DATA_SOURCE_ERROR] Failed to create Python data source instance: Traceback (most recent call last):\n"
+        '  File "source.py", line 47, in schema\n'
+        "    list_directory(log_dir)\n"
+        "spark_jobs.kafka_log.errors.KafkaLogError: there is no /nope on this machine\n"
+        " SQLSTATE: 38000"
+    )
+    assert reason(message) == "there is no /nope on this machine"

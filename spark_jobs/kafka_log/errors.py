@@ -1,0 +1,26 @@
+"""The errors of the data source: one line each, which says what to do.
+
+An error that is raised in a Python worker reaches the driver as text inside an error of Spark, below a traceback;
+`reason` of `spark_jobs.common.job` finds the line again.
+"""
+
+from __future__ import annotations
+
+import sys
+
+
+class KafkaLogError(Exception):
+    """The logs cannot be read like this; the message is one line."""
+
+
+class CorruptLogFileError(KafkaLogError):
+    """A file has bytes that are no valid batch."""
+
+
+class DataLossError(KafkaLogError):
+    """Offsets that were planned are gone: retention, a deleted topic, a truncated log."""
+
+
+def warn(line: str) -> None:
+    """A line on stderr, which an executor's log has."""
+    print(f"kafka_log: warning: {line}", file=sys.stderr, flush=True)

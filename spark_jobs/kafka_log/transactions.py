@@ -1,0 +1,185 @@
+"""Which batches belong to aborted transactions, and where the first open transaction begins.
+
+The `.txnindex` files of a segment and of those behind it have its aborted transactions. They are complete below the
+recovery point, and everywhere after a clean stop. Where they may lack entries (the end of a live log, a copy without
+indexes), the markers of the log itself decide: a batch is aborted if the next marker of its producer is ABORT. A scan
+reads headers only, and ends when each transaction of the segment has ended; where a producer snapshot exists, it says
+which transactions are open there, and mostly none is.
+
+Kafka: UnifiedLog.collectAbortedTransactions, TransactionIndex.collectAbortedTxns, ProducerStateManager.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from odradek.protocol.records.batch import AnyBatch
+from odradek.protocol.records.control import ControlRecordType, control_record_type
+from odradek.protocol.records.errors import CorruptRecordError
+from odradek.storage.disk.open_files import OpenFiles
+from odradek.storage.log_files import INDEX_FILE_SUFFIX, TXN_INDEX_FILE_SUFFIX, snapshot_name
+from odradek.storage.producers.producer_state_manager import CorruptSnapshotError, decode_snapshot
+from odradek.storage.segment.read_only_files import ReadOnlyFileSystem
+from odradek.storage.segment.transaction_index import CorruptIndexError, TransactionIndex
+from spark_jobs.kafka_log.bad_batches import BadBatches
+from spark_jobs.kafka_log.log_dirs import Replica
+from spark_jobs.kafka_log.log_file import LogFile
+from spark_jobs.kafka_log.options import ReadOptions
+from spark_jobs.kafka_log.segments import Listing, Segment
+
+
+class AbortedRange(NamedTuple):
+    """The offsets of one aborted transaction, its marker included."""
+
+    first_offset: int
+    last_offset: int
+
+
+class AbortedTransactions:
+    """Answers whether a batch was aborted."""
+
+    def __init__(self, found: Iterable[tuple[int, AbortedRange]]) -> None:
+        ranges: dict[int, set[AbortedRange]] = {}
+        for producer_id, aborted in found:
+            ranges.setdefault(producer_id, set()).add(aborted)
+        self._ranges = {producer_id: sorted(ranges[producer_id]) for producer_id in ranges}
+
+    def cover(self, batch: AnyBatch) -> bool:
+        ranges = self._ranges.get(batch.producer_id)
+        if not ranges or not batch.is_transactional:
+            return False
+        index = bisect_right(ranges, batch.base_offset, key=lambda each: each.first_offset) - 1
+        return index >= 0 and batch.base_offset <= ranges[index].last_offset
+
+
+class TransactionScan:
+    """Transactions that begin and end in headers that are seen in order."""
+
+    def __init__(self, ongoing: Mapping[int, int] | None = None) -> None:
+        self.ongoing = dict(ongoing or {})
+        """The first offset of each producer's open transaction, or the first that was seen."""
+        self.aborted: list[tuple[int, AbortedRange]] = []
+
+    def see(self, header: AnyBatch, *, begins: bool = True) -> None:
+        """The next batch; a control batch has its record. With `begins` False, no transaction begins with it."""
+        if not header.is_transactional:
+            return
+        if not header.is_control:
+            if begins:
+                self.ongoing.setdefault(header.producer_id, header.base_offset)
+            return
+        try:
+            kind = control_record_type(header)
+        except CorruptRecordError:
+            return
+        if kind in (ControlRecordType.ABORT, ControlRecordType.COMMIT):
+            first = self.ongoing.pop(header.producer_id, None)
+            if kind is ControlRecordType.ABORT and first is not None:
+                self.aborted.append((header.producer_id, AbortedRange(first, header.last_offset)))
+
+
+class TransactionFiles:
+    """What the files of one listing say of transactions."""
+
+    def __init__(self, replica: Replica, listing: Listing, options: ReadOptions) -> None:
+        self._replica = replica
+        self._listing = listing
+        self._bad = BadBatches(permissive=True)  # a bad batch is reported by the task that reads it
+        self._max_batch_bytes = options.max_batch_bytes
+
+    def aborted_in(self, segment: Segment, start: int, end: int | None) -> AbortedTransactions:
+        """The aborted transactions with offsets in [start, end) of a segment; `end` None: to its end."""
+        behind = [each for each in self._listing.live if each.base_offset > segment.base_offset]
+        upper = behind[0].base_offset if behind else None
+        if end is not None:
+            upper = end if upper is None else min(end, upper)
+        found: list[tuple[int, AbortedRange]] = []
+        for index, each in enumerate((segment, *behind)):
+            if not self._index_is_complete(each):
+                ongoing = None if index == 0 else self._ongoing_at(each.base_offset)
+                if ongoing is None:
+                    return AbortedTransactions(self._scan((segment, *behind), TransactionScan(), start, upper))
+                ongoing = {pid: first for pid, first in ongoing.items() if upper is None or first < upper}
+                found += self._scan(behind[index - 1 :], TransactionScan(ongoing), each.base_offset, each.base_offset)
+                break
+            try:
+                entries, is_all = _index(each).collect(start, 2**63 - 1 if upper is None else upper)
+            except CorruptIndexError:
+                return AbortedTransactions(self._scan((segment, *behind), TransactionScan(), start, upper))
+            found += [(entry.producer_id, AbortedRange(entry.first_offset, entry.last_offset)) for entry in entries]
+            if is_all:
+                break
+        return AbortedTransactions(found)
+
+    def last_stable_offset(self, start: int, end: int) -> int:
+        """The first offset of a transaction that is open at `end`; `end` if none is."""
+        scan, position = TransactionScan(), start
+        for offset in reversed(self._listing.snapshots):
+            if offset <= end and (ongoing := self._ongoing_at(offset)) is not None:
+                scan, position = TransactionScan(ongoing), offset
+                break
+        self.advance(scan, position, end)
+        return min((first for first in scan.ongoing.values()), default=end)
+
+    def advance(self, scan: TransactionScan, start: int, end: int) -> None:
+        """Let a scan see the headers of the batches in [start, end)."""
+        first = max(0, self._listing.index_of(start))
+        for segment in self._listing.live[first:]:
+            if segment.base_offset >= end:
+                return
+            try:
+                with LogFile(segment, self._bad, self._max_batch_bytes) as file:
+                    for _, header in file.headers(file.position_of(max(start, segment.base_offset))):
+                        if header.last_offset >= end:
+                            return
+                        if header.last_offset >= start:
+                            scan.see(header)
+            except FileNotFoundError:
+                continue  # it was deleted or compacted since: what is gone has no open transaction
+
+    def _scan(
+        self, segments: Iterable[Segment], scan: TransactionScan, start: int, begins_below: int | None
+    ) -> list[tuple[int, AbortedRange]]:
+        """The transactions that begin below an offset, followed until all have ended, or the log has."""
+        for segment in segments:
+            is_begun = begins_below is not None and segment.base_offset >= begins_below
+            if is_begun and not scan.ongoing:
+                break
+            try:
+                with LogFile(segment, self._bad, self._max_batch_bytes) as file:
+                    for _, header in file.headers(file.position_of(max(start, segment.base_offset))):
+                        begins = begins_below is None or header.last_offset < begins_below
+                        if not begins and not scan.ongoing:
+                            break
+                        if header.last_offset >= start:
+                            scan.see(header, begins=begins)
+            except FileNotFoundError:
+                continue
+        return scan.aborted
+
+    def _index_is_complete(self, segment: Segment) -> bool:
+        next_base = self._listing.next_base(segment)
+        is_flushed = next_base is not None and next_base <= self._replica.flushed_end
+        is_closed = self._replica.flushed_end == 2**63
+        return (is_flushed or is_closed) and os.path.exists(segment.beside(INDEX_FILE_SUFFIX))
+
+    def _ongoing_at(self, offset: int) -> dict[int, int] | None:
+        """The first offsets of the transactions that a producer snapshot says are open; None without a good one."""
+        try:
+            with open(os.path.join(self._listing.path, snapshot_name(offset)), "rb") as file:
+                entries = decode_snapshot(file.read())
+        except (OSError, CorruptSnapshotError):
+            return None
+        return {
+            entry.producer_id: entry.current_txn_first_offset
+            for entry in entries
+            if entry.current_txn_first_offset >= 0
+        }
+
+
+def _index(segment: Segment) -> TransactionIndex:
+    path = segment.beside(TXN_INDEX_FILE_SUFFIX)
+    return TransactionIndex(path, segment.base_offset, ReadOnlyFileSystem(), OpenFiles())
