@@ -76,7 +76,7 @@ $(RELEASES)/.complete: tests/support/jvm/releases/pom.xml
 
 # Their classes as a JVM maps them into memory: the hundreds of tools and brokers that the tests start take half as long.
 $(JVM)/kafka.jsa: $(JVM)/.complete | .venv/.installed-for-tests
-	$(BIN)/python -m tests.support.processes.shared_classes
+	$(BIN)/python -m tests.support.processes.apache.shared_classes
 
 # Spark's kafka connector, by the one mechanism every job uses.
 .cache/spark/.complete: spark_jobs/common/pom.xml .venv/.installed-for-tests

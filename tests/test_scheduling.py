@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.scheduling import FAST, LONGEST, MOST_PROCESSES, OPTIONS, processes, turn
-from tests.support.processes.jvm import REPOSITORY
+from tests.support.processes.apache.jvm import REPOSITORY
 
 
 def test_the_longest_modules_are_there() -> None:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from odradek.timer.sliced_work import Steps
 
 COPY_REGION_BYTES: Final = 16 * 1024
-"""Up to this size reading and writing a region costs less than sendfile (tests/benchmarks/bench_network.py)."""
+"""Up to this size reading and writing a region costs less than sendfile (tests/benchmarks/parts/bench_network.py)."""
 
 COPY_BATCH_BYTES: Final = 64 * 1024
 """Bytes handed to the transport at once."""

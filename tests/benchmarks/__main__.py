@@ -1,8 +1,8 @@
 """All benchmarks, or those named: `make bench`, `make bench ARGS="start_up produce"`; `ARGS=--list` prints the names.
 
 Two kinds. `beside_apache/` runs Odradek and Apache Kafka 3.9 with the same load in the same run and prints ratios.
-`bench_*.py` measure one part of Odradek each, in a process of their own. Nothing is asserted, because figures differ
-between machines and days. The whole run takes about fifteen minutes.
+`parts/bench_*.py` measure one part of Odradek each, in a process of their own. Nothing is asserted, because figures
+differ between machines and days. The whole run takes about fifteen minutes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ BESIDE_APACHE = (
     "pauses",
     "compaction",
 )
-PARTS = tuple(sorted(path.stem.removeprefix("bench_") for path in HERE.glob("bench_*.py")))
+PARTS = tuple(sorted(path.stem.removeprefix("bench_") for path in (HERE / "parts").glob("bench_*.py")))
 PART_TIMEOUT_S = 600
 
 
@@ -69,9 +69,9 @@ def run_beside_apache(names: list[str]) -> None:
 
 
 def run_part(name: str) -> bool:
-    """One `bench_*.py`, alone in a process, because memory left by one would slow down the next."""
+    """One `parts/bench_*.py`, alone in a process, because memory left by one would slow down the next."""
     print(f"\nbench_{name}", flush=True)
-    command = [sys.executable, "-m", f"tests.benchmarks.bench_{name}"]
+    command = [sys.executable, "-m", f"tests.benchmarks.parts.bench_{name}"]
     try:
         return subprocess.run(command, timeout=PART_TIMEOUT_S, check=False).returncode == 0
     except subprocess.TimeoutExpired:

@@ -18,8 +18,8 @@ from typing import TypeAlias
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.schema import Request
 from odradek.protocol.headers import RequestHeader, encode_request
-from tests.support.processes.apache import IN_EARNEST, ApacheBroker, ZooKeeper
-from tests.support.processes.jvm import REPOSITORY
+from tests.support.processes.apache.apache import IN_EARNEST, ApacheBroker, ZooKeeper
+from tests.support.processes.apache.jvm import REPOSITORY
 from tests.support.processes.odradek_process import OdradekBroker
 from tests.support.processes.ports import free_port
 from tests.support.wire.raw_client import RawClient

@@ -20,7 +20,7 @@ from odradek.protocol.errors import ErrorCode
 from tests.benchmarks.contenders import ADMIN_TIMEOUT_S, Contenders
 from tests.benchmarks.measure import Table
 from tests.support.clusters.cluster import Cluster, Kind, running_cluster
-from tests.support.processes.apache import IN_EARNEST
+from tests.support.processes.apache.apache import IN_EARNEST
 from tests.support.waiting import eventually
 from tests.support.wire.raw_client import RawClient
 from tests.support.wire.requests import build

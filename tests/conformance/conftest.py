@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.broker import Broker
-from tests.support.processes.apache import ApacheBroker, ZooKeeper
+from tests.support.processes.apache.apache import ApacheBroker, ZooKeeper
+from tests.support.processes.apache.tools import Tools
 from tests.support.processes.odradek_process import OdradekBroker
-from tests.support.processes.tools import Tools
 from tests.support.transcripts.rights import ADMINISTRATOR, EVERYTHING
 from tests.support.transcripts.secured import (
     ACL_AUTHORIZER,

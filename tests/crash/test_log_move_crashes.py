@@ -17,8 +17,8 @@ import pytest
 from odradek.protocol.errors import ErrorCode
 from odradek.storage.disk.log_dir import LogDirError
 from tests.support.disks.faulty_disk import CrashError, FaultyFileSystem, crash, io_error
-from tests.support.in_process.moving import Moving
-from tests.support.in_process.replicas import TP
+from tests.support.in_process.replication.moving import Moving
+from tests.support.in_process.replication.replicas import TP
 
 OVERRIDES = {"segment.bytes": "200", "index.interval.bytes": "100", "file.delete.delay.ms": "10"}
 BEFORE = 5

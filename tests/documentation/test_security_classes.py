@@ -23,7 +23,7 @@ from odradek.storage.disk.ports import InlineIoPool
 from odradek.timer.clock import ManualClock
 from tests.documentation.pages import REPOSITORY
 from tests.support.async_test import async_test
-from tests.support.in_process.sasl_contexts import Credentials, slots
+from tests.support.in_process.security.sasl_contexts import Credentials, slots
 
 EXAMPLE = re.compile(r"`([\w.-]+)=(\w+:\w+)` with this file as `(\w+)\.py`:\n\n```python\n(.*?)```", re.DOTALL)
 

@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 from odradek.controller.model.broker_info import EndPoint, SecurityProtocol
-from tests.support.simulation.network import Network, Pipe, ServerSide
-from tests.support.simulation.virtual_loop import Machine, VirtualLoop
+from tests.support.simulation.environment.network import Network, Pipe, ServerSide
+from tests.support.simulation.environment.virtual_loop import Machine, VirtualLoop
 
 THERE, BACK = ("client", "broker"), ("broker", "client")
 FRAME = b"\0\0"

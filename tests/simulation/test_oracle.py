@@ -18,10 +18,10 @@ from odradek.protocol.records.batch import RecordBatch
 from odradek.protocol.records.builder import build_batch
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.simulation.committed import Batch, Committed, Violation
-from tests.support.simulation.network import Network
+from tests.support.simulation.environment.network import Network
+from tests.support.simulation.environment.tree_server import TreeServer
+from tests.support.simulation.environment.virtual_loop import VirtualLoop
 from tests.support.simulation.oracle import Oracle, Topic
-from tests.support.simulation.tree_server import TreeServer
-from tests.support.simulation.virtual_loop import VirtualLoop
 from tests.support.wire.requests import simple_records
 
 if TYPE_CHECKING:

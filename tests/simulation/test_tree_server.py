@@ -21,9 +21,9 @@ from odradek.controller.tree.metadata_tree import (
     WatchEvent,
 )
 from odradek.controller.tree.zookeeper_tree import CLOSE_TIMEOUT_S
-from tests.support.simulation.network import Network
-from tests.support.simulation.tree_server import TreeClient, TreeServer
-from tests.support.simulation.virtual_loop import VirtualLoop
+from tests.support.simulation.environment.network import Network
+from tests.support.simulation.environment.tree_server import TreeClient, TreeServer
+from tests.support.simulation.environment.virtual_loop import VirtualLoop
 from tests.unit.controller.metadata_tree_contract import Clients, MetadataTreeContract
 
 TIMEOUT_MS = 6_000

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from tests.support.simulation.virtual_loop import EPOCH_MS, Machine, Stuck, VirtualClock, VirtualLoop
+from tests.support.simulation.environment.virtual_loop import EPOCH_MS, Machine, Stuck, VirtualClock, VirtualLoop
 
 
 def loop_and_machines(seed: int = 1) -> tuple[VirtualLoop, Machine, Machine]:

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from tests.benchmarks.contenders import Contenders
 from tests.benchmarks.measure import Table
-from tests.support.processes.jvm import java_command
-from tests.support.processes.tools import TOOL_CLASSES
+from tests.support.processes.apache.jvm import java_command
+from tests.support.processes.apache.tools import TOOL_CLASSES
 
 OUR_ROUNDS = 10
 THEIR_ROUNDS = 3

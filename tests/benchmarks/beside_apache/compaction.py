@@ -18,11 +18,11 @@ from pathlib import Path
 from odradek.storage.cleaning.clean_job import CleanJob, CleanStats
 from odradek.storage.cleaning.log_cleaning import clean_log
 from odradek.storage.cleaning.offset_map import BYTES_PER_ENTRY
-from tests.benchmarks.bench_compaction import DEDUPE_BUFFER_BYTES, SEGMENT_BYTES, fill, new_log
 from tests.benchmarks.contenders import Contenders
 from tests.benchmarks.measure import Table
+from tests.benchmarks.parts.bench_compaction import DEDUPE_BUFFER_BYTES, SEGMENT_BYTES, fill, new_log
 from tests.support.compaction.apache_cleaner import apache_clean
-from tests.support.processes.apache import IN_EARNEST
+from tests.support.processes.apache.apache import IN_EARNEST
 
 WARM_UP = 200_000
 RECORDS = (1_000_000, 2_000_000, 4_000_000)

@@ -13,8 +13,8 @@ import confluent_kafka
 from tests.benchmarks.beside_apache.produce import RECORD_BYTES, fill
 from tests.benchmarks.contenders import SETTINGS, Contender, Contenders, create_topic
 from tests.benchmarks.measure import Table, Usage, usage_of
+from tests.support.processes.apache.jvm import REPOSITORY
 from tests.support.processes.counting_daemon import MARK
-from tests.support.processes.jvm import REPOSITORY
 from tests.support.processes.odradek_process import OdradekBroker
 from tests.support.processes.process import ManagedProcess
 

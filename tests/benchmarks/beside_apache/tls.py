@@ -13,7 +13,7 @@ from tests.benchmarks.beside_apache.produce import RECORD_BYTES, fill
 from tests.benchmarks.contenders import SETTINGS, Contender, Contenders, create_topic, delete_topic
 from tests.benchmarks.measure import Table, Usage, usage_of
 from tests.support.certificates import PASSWORD, Authority
-from tests.support.processes.apache import IN_EARNEST, ApacheBroker
+from tests.support.processes.apache.apache import IN_EARNEST, ApacheBroker
 from tests.support.processes.odradek_process import OdradekBroker
 from tests.support.processes.ports import free_port
 

@@ -16,10 +16,10 @@ from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.schema import Request
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
-from tests.benchmarks.bench_storage import batch_of
 from tests.benchmarks.counts.counting import Calls, Counts, peak_bytes, without_collection
+from tests.benchmarks.parts.bench_storage import batch_of
+from tests.support.in_process.connections.network import FakeOwner, Link
 from tests.support.in_process.in_process_broker import InProcessBroker, in_process_broker
-from tests.support.in_process.network import FakeOwner, Link
 from tests.support.wire.requests import build
 
 TOPIC: Final = "bench"

@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.apache_tests.listing import TestClass, read_listing
 from tests.support.apache_tests.runs import LIBS, check, run_class
-from tests.support.processes.jvm import KAFKA_VERSION, REPOSITORY
+from tests.support.processes.apache.jvm import KAFKA_VERSION, REPOSITORY
 
 LISTING = read_listing()
 SELECTION = [entry for entry in LISTING.classes.values() if entry.selected]

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.broker import Broker
 from tests.support.loads.clients import CREATE_TIME, Client, Console, Message, Received, python_clients
-from tests.support.processes.tools import Tools
+from tests.support.processes.apache.tools import Tools
 
 pytestmark = pytest.mark.oracle
 

@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 
 from tests.support.broker import Broker
-from tests.support.processes.jvm import QUICK_START, java_executable, libs_dir
+from tests.support.processes.apache.jvm import QUICK_START, java_executable, libs_dir
 
 pytestmark = pytest.mark.oracle
 

@@ -15,8 +15,8 @@ from tests.support.admin import Admin
 from tests.support.broker import Broker
 from tests.support.loads.clients import Confluent, Message
 from tests.support.loads.group_member import Member
+from tests.support.processes.apache.tools import Tools
 from tests.support.processes.commands import Finished, RunningCommand, run_command
-from tests.support.processes.tools import Tools
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.oracle

@@ -10,9 +10,9 @@ import pytest
 
 from odradek.protocol.errors import ErrorCode
 from tests.support.broker import Broker
+from tests.support.processes.apache.tools import Tools
 from tests.support.processes.commands import run_command
 from tests.support.processes.ports import free_port
-from tests.support.processes.tools import Tools
 from tests.support.tokens import (
     HOST,
     PLAIN_MODULE,

@@ -21,8 +21,8 @@ from odradek.broker.security.sasl.oauth.oauthbearer import LOGIN_MODULE
 from odradek.protocol.errors import ErrorCode
 from tests.support.broker import Broker
 from tests.support.jwt import jwks, other_rsa_key, rsa_jwk, rsa_key, signed, unsigned
+from tests.support.processes.apache.tools import Tools
 from tests.support.processes.ports import free_port
-from tests.support.processes.tools import Tools
 from tests.support.wire.raw_client import RawClient
 from tests.support.wire.sasl_client import authenticate, handshake
 

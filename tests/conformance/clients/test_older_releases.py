@@ -21,7 +21,7 @@ from tests.support.loads.transactional_clients import (
     TransactionalClient,
     TransactionFailedError,
 )
-from tests.support.processes.jvm import REPOSITORY
+from tests.support.processes.apache.jvm import REPOSITORY
 from tests.support.processes.odradek_process import OdradekBroker, running
 from tests.support.processes.process import ManagedProcess
 from tests.support.wire.raw_client import RawClient

@@ -11,8 +11,8 @@ import pytest
 
 from tests.support.admin import Admin
 from tests.support.broker import Broker
+from tests.support.processes.apache.tools import Tools
 from tests.support.processes.commands import COMMAND_TIMEOUT_S, REPOSITORY
-from tests.support.processes.tools import Tools
 
 pytestmark = pytest.mark.oracle
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.broker import Broker
-from tests.support.processes.tools import ToolResult, Tools
+from tests.support.processes.apache.tools import ToolResult, Tools
 
 pytestmark = pytest.mark.oracle
 

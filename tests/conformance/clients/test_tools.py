@@ -14,7 +14,7 @@ from tests.support.admin import Admin
 from tests.support.broker import Broker
 from tests.support.loads.clients import Confluent, Message
 from tests.support.loads.group_member import Member, await_shares, partitions_of
-from tests.support.processes.tools import ToolResult, Tools
+from tests.support.processes.apache.tools import ToolResult, Tools
 
 pytestmark = pytest.mark.oracle
 

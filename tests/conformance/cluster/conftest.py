@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.clusters.cluster import Cluster
-from tests.support.processes.apache import ZooKeeper
+from tests.support.processes.apache.apache import ZooKeeper
 
 NewCluster = Callable[..., Cluster]
 

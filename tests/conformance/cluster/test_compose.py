@@ -18,8 +18,8 @@ from tests.support.admin import Admin
 from tests.support.clusters.cluster import described_by
 from tests.support.clusters.cluster_tree import ClusterTree
 from tests.support.loads.clients import Confluent, Message
-from tests.support.processes.apache import ZooKeeper
-from tests.support.processes.jvm import REPOSITORY
+from tests.support.processes.apache.apache import ZooKeeper
+from tests.support.processes.apache.jvm import REPOSITORY
 from tests.support.processes.odradek_process import STARTED
 from tests.support.processes.ports import free_port
 from tests.support.processes.process import ManagedProcess

@@ -13,7 +13,7 @@ from tests.support.clusters.cluster import Cluster, Kind
 from tests.support.disks.replica_files import await_identical, log_data
 from tests.support.loads.clients import Confluent, Message
 from tests.support.loads.numbered_load import Load, check_complete
-from tests.support.processes.tools import Tools
+from tests.support.processes.apache.tools import Tools
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.oracle

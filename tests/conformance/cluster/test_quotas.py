@@ -12,7 +12,7 @@ import pytest
 from odradek.protocol.api import ApiKey
 from odradek.protocol.messages.fetch import FetchResponse
 from tests.support.clusters.cluster import Cluster, Kind
-from tests.support.processes.tools import Tools
+from tests.support.processes.apache.tools import Tools
 from tests.support.wire.raw_client import RawClient
 from tests.support.wire.requests import batch, build
 

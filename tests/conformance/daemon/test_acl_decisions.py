@@ -10,7 +10,7 @@ from odradek.broker.security.authorizer.acl_cache import AclCache
 from odradek.broker.security.authorizer.client_host import java_host
 from odradek.controller.model.acls import AccessControlEntry, AclBinding, ResourcePattern
 from tests.support.acls.acl_model import change_one, random_question
-from tests.support.processes.jvm import QUICK_START, java_executable, libs_dir
+from tests.support.processes.apache.jvm import QUICK_START, java_executable, libs_dir
 
 PROGRAM = Path(__file__).parents[2] / "support" / "jvm" / "AclOracle.java"
 CASES = 5_000

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.processes.jvm import REPOSITORY
+from tests.support.processes.apache.jvm import REPOSITORY
 from tests.support.processes.odradek_process import ADDRESS, START_TIMEOUT_S, STARTED
 from tests.support.processes.process import ManagedProcess
 

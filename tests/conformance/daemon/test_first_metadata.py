@@ -15,7 +15,7 @@ from odradek.broker.metadata.first_metadata import FIRST_METADATA_WAIT_MS
 from odradek.protocol.api import ApiKey
 from odradek.protocol.errors import ErrorCode
 from tests.support.broker import FAST_SETTINGS
-from tests.support.processes.apache import ZooKeeper
+from tests.support.processes.apache.apache import ZooKeeper
 from tests.support.processes.odradek_process import OdradekBroker
 from tests.support.wire.raw_client import ConnectionClosedError, RawClient
 from tests.support.wire.requests import build

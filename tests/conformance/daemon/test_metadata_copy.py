@@ -31,7 +31,7 @@ from odradek.controller.znodes import znodes
 from odradek.controller.znodes.metadata_copy import TRANSACTION_BYTES_MAX, copy_metadata, read_snapshot
 from odradek.timer.clock import SystemClock
 from tests.support.async_test import async_test
-from tests.support.processes.apache import ZooKeeper
+from tests.support.processes.apache.apache import ZooKeeper
 
 CHANGE = "/config/changes/config_change_"
 TOPICS = 400

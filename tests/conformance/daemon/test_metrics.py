@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, Producer
 
 from odradek.broker.metrics.families import FAMILIES
 from tests.support.in_process.scraping import OPEN_METRICS, Scraped
-from tests.support.processes.jvm import REPOSITORY
+from tests.support.processes.apache.jvm import REPOSITORY
 from tests.support.processes.odradek_process import OdradekBroker, running
 from tests.support.processes.ports import free_port
 from tests.support.promql import PromqlError, Scrapes, evaluate

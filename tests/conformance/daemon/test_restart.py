@@ -12,7 +12,7 @@ from confluent_kafka.admin import NewTopic
 from tests.support.admin import Admin
 from tests.support.broker import Broker
 from tests.support.loads.clients import Aiokafka, Confluent, KafkaPython, Message
-from tests.support.processes.tools import Tools
+from tests.support.processes.apache.tools import Tools
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.oracle

@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.admin import Admin
 from tests.support.loads.clients import Confluent, Message
-from tests.support.processes.jvm import REPOSITORY
+from tests.support.processes.apache.jvm import REPOSITORY
 from tests.support.processes.process import ManagedProcess
 from tests.support.waiting import eventually
 

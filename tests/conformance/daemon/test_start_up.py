@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from odradek.protocol.messages.metadata import MetadataRequest
-from tests.support.processes.jvm import REPOSITORY
+from tests.support.processes.apache.jvm import REPOSITORY
 from tests.support.processes.odradek_process import OdradekBroker
 from tests.support.wire.raw_client import RawClient
 

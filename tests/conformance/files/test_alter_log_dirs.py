@@ -14,7 +14,7 @@ from tests.support.admin import Admin
 from tests.support.broker import Broker
 from tests.support.loads.clients import Confluent, Message
 from tests.support.loads.numbered_load import PARTITIONS, Load, check_complete
-from tests.support.processes.tools import Tools
+from tests.support.processes.apache.tools import Tools
 from tests.support.waiting import eventually
 from tests.support.wire.raw_client import RawClient
 from tests.support.wire.requests import build

@@ -34,7 +34,7 @@ from odradek.storage.disk.log_dir import CLEAN_SHUTDOWN_FILE
 from odradek.storage.log.unified_log import UnifiedLog
 from tests.support.disks.damaged_logs import findings_in
 from tests.support.disks.logs import NOW, Disk, append, batch, crash_copy, marker
-from tests.support.processes.dump_logs import compare, files_argument
+from tests.support.processes.apache.dump_logs import compare, files_argument
 from tests.support.wire.messages import random_struct
 
 COMPLAINTS = re.compile(

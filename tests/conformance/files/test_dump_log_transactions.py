@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.broker import Broker
 from tests.support.loads.transactional_clients import ConfluentProducer, ConfluentTransactions
-from tests.support.processes.dump_logs import compare, files_argument, we_print
+from tests.support.processes.apache.dump_logs import compare, files_argument, we_print
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.oracle

@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.loads.interchange import OTHER, Ending, Relay, Target, run_leg
 from tests.support.loads.ledger import Ledger
-from tests.support.processes.apache import ZooKeeper
+from tests.support.processes.apache.apache import ZooKeeper
 
 RELAYS: dict[Target, Sequence[Ending]] = {
     "odradek": ("stop", "stop", "kill", "kill", "stop"),

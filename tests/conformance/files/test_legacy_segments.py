@@ -27,7 +27,7 @@ from tests.support.admin import Admin
 from tests.support.broker import Broker
 from tests.support.compaction.compaction import BareLog, KeyValue
 from tests.support.disks.logs import NOW
-from tests.support.processes.apache import ApacheBroker, ZooKeeper
+from tests.support.processes.apache.apache import ApacheBroker, ZooKeeper
 from tests.support.processes.odradek_process import OdradekBroker
 from tests.support.transcripts.transcript import without_filler
 from tests.support.wire.raw_client import RawClient

@@ -18,7 +18,7 @@ from odradek.protocol.records.compression import CompressionType, compress
 from odradek.protocol.records.errors import CorruptRecordError
 from odradek.protocol.records.legacy import build_message, build_messages
 from odradek.protocol.records.record import Record, SimpleRecord
-from tests.support.processes.jvm import java_command
+from tests.support.processes.apache.jvm import java_command
 
 READER = Path(__file__).resolve().parents[2] / "golden" / "records" / "ReadRecords.java"
 T = 1_700_000_000_000

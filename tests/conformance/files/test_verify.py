@@ -10,7 +10,7 @@ from pathlib import Path
 import confluent_kafka
 import pytest
 
-from tests.support.processes.apache import ApacheBroker
+from tests.support.processes.apache.apache import ApacheBroker
 from tests.support.processes.odradek_process import OdradekBroker
 
 Broker = OdradekBroker | ApacheBroker

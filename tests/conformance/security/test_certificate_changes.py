@@ -14,7 +14,7 @@ from odradek.protocol.api import ApiKey
 from tests.conformance.security.conftest import Certificates
 from tests.support.broker import Broker
 from tests.support.certificates import PASSWORD, Identity
-from tests.support.processes.apache import ApacheBroker
+from tests.support.processes.apache.apache import ApacheBroker
 from tests.support.processes.odradek_process import OdradekBroker
 from tests.support.processes.ports import free_port
 from tests.support.waiting import eventually

@@ -15,11 +15,11 @@ import pytest
 
 from odradek.protocol.api import API, ApiKey
 from tests.conformance.security.conftest import Certificates
-from tests.support.loads import hostile_input
-from tests.support.loads.failed_logins import delayed_logins, login_times, rank_score
-from tests.support.loads.hostile_input import Connect, awaits_close
-from tests.support.loads.slow_clients import slow_and_idle
-from tests.support.loads.widest_requests import widest_requests
+from tests.support.loads.hostile import hostile_input
+from tests.support.loads.hostile.failed_logins import delayed_logins, login_times, rank_score
+from tests.support.loads.hostile.hostile_input import Connect, awaits_close
+from tests.support.loads.hostile.slow_clients import slow_and_idle
+from tests.support.loads.hostile.widest_requests import widest_requests
 from tests.support.processes.odradek_process import OdradekBroker, running
 from tests.support.processes.ports import free_port
 from tests.support.wire.raw_client import ConnectionClosedError, RawClient

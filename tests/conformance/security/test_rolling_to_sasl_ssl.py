@@ -26,7 +26,7 @@ from confluent_kafka.admin import (
 from tests.conformance.security.conftest import Certificates
 from tests.support.clusters.cluster import SETTINGS, described_by
 from tests.support.clusters.cluster_tree import ClusterTree
-from tests.support.processes.apache import ApacheBroker, ZooKeeper
+from tests.support.processes.apache.apache import ApacheBroker, ZooKeeper
 from tests.support.processes.odradek_process import STARTED, OdradekBroker
 from tests.support.processes.ports import free_port
 from tests.support.processes.sasl_listeners import CANARY, PASSWORDS, client_jaas

@@ -16,12 +16,12 @@ from kazoo.client import KazooClient
 
 from odradek.timer.clock import SystemClock
 from tests.conformance.security.conftest import Certificates
-from tests.support.processes.apache import ApacheBroker, ZooKeeper
+from tests.support.processes.apache.apache import ApacheBroker, ZooKeeper
+from tests.support.processes.apache.tools import Tools
 from tests.support.processes.commands import run_command
 from tests.support.processes.odradek_process import OdradekBroker
 from tests.support.processes.ports import free_port
 from tests.support.processes.sasl_listeners import CANARY, client_properties, listener_settings
-from tests.support.processes.tools import Tools
 from tests.support.waiting import eventually
 
 PASSWORD = f"{CANARY}-between-brokers"

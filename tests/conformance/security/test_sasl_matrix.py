@@ -19,11 +19,11 @@ from odradek.protocol.api import ApiKey
 from odradek.protocol.errors import ErrorCode
 from tests.conformance.security.conftest import Certificates
 from tests.support.broker import Broker
-from tests.support.processes.jvm import QUICK_START, REPOSITORY, JvmMissingError, java_executable, libs_dir
+from tests.support.processes.apache.jvm import QUICK_START, REPOSITORY, JvmMissingError, java_executable, libs_dir
+from tests.support.processes.apache.tool_runs import run_in_one_jvm
+from tests.support.processes.apache.tools import TOOL_CLASSES
 from tests.support.processes.ports import free_port
 from tests.support.processes.sasl_listeners import MECHANISMS, client_properties, listener_settings
-from tests.support.processes.tool_runs import run_in_one_jvm
-from tests.support.processes.tools import TOOL_CLASSES
 from tests.support.waiting import eventually
 from tests.support.wire.raw_client import RawClient
 from tests.support.wire.requests import build

@@ -11,7 +11,7 @@ import confluent_kafka
 import pytest
 
 from tests.conformance.security.conftest import Certificates
-from tests.support.processes.apache import ApacheBroker
+from tests.support.processes.apache.apache import ApacheBroker
 from tests.support.processes.odradek_process import OdradekBroker
 from tests.support.processes.ports import free_port
 

@@ -37,7 +37,7 @@ from tests.conformance.zookeeper.test_zookeeper_security import PASSWORD as ZOOK
 from tests.conformance.zookeeper.test_zookeeper_security import SASL
 from tests.support.certificates import Identity
 from tests.support.clusters.cluster import SETTINGS
-from tests.support.processes.apache import FRUGAL, ApacheBroker, ZooKeeper
+from tests.support.processes.apache.apache import FRUGAL, ApacheBroker, ZooKeeper
 from tests.support.processes.odradek_process import STARTED, OdradekBroker
 from tests.support.processes.ports import free_port
 from tests.support.processes.sasl_listeners import CANARY, PASSWORDS, listener_settings

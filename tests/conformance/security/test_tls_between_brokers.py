@@ -10,7 +10,7 @@ import pytest
 
 from tests.conformance.security.conftest import Certificates
 from tests.support.clusters.cluster import Cluster, Kind
-from tests.support.processes.apache import ZooKeeper
+from tests.support.processes.apache.apache import ZooKeeper
 from tests.support.processes.ports import free_port
 
 pytestmark = pytest.mark.oracle

@@ -20,10 +20,10 @@ from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from tests.conformance.security.conftest import Certificates
 from tests.support.broker import Broker
 from tests.support.certificates import Authority, Identity
-from tests.support.processes.apache import ApacheBroker
+from tests.support.processes.apache.apache import ApacheBroker
+from tests.support.processes.apache.tools import Tools
 from tests.support.processes.odradek_process import OdradekBroker
 from tests.support.processes.ports import free_port
-from tests.support.processes.tools import Tools
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.oracle

@@ -14,7 +14,7 @@ from tests.support.admin import Admin
 from tests.support.broker import Broker
 from tests.support.loads.clients import Confluent, Message
 from tests.support.loads.transactional_clients import ConfluentTransactions
-from tests.support.processes.jvm import java_command
+from tests.support.processes.apache.jvm import java_command
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.oracle

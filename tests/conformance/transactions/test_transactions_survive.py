@@ -12,7 +12,7 @@ from odradek.protocol.api import ApiKey
 from odradek.protocol.errors import ErrorCode
 from tests.support.admin import Admin
 from tests.support.broker import Broker
-from tests.support.loads.bank_run import survive
+from tests.support.loads.bank.bank_run import survive
 from tests.support.loads.transactional_clients import ConfluentTransactions
 from tests.support.waiting import eventually
 from tests.support.wire.raw_client import RawClient

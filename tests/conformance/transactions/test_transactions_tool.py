@@ -12,7 +12,7 @@ from odradek.protocol.api import ApiKey
 from tests.conformance.transcripts.test_transcripts_produce import produce
 from tests.support.broker import Broker
 from tests.support.loads.transactional_clients import ConfluentTransactions
-from tests.support.processes.tools import Tools
+from tests.support.processes.apache.tools import Tools
 from tests.support.wire.raw_client import RawClient
 from tests.support.wire.requests import OLD, batch, build
 

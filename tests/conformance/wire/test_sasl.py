@@ -21,6 +21,7 @@ from odradek.protocol.messages.metadata import MetadataRequest
 from odradek.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from tests.support.broker import Broker
+from tests.support.processes.apache.tools import Tools
 from tests.support.processes.ports import free_port
 from tests.support.processes.sasl_listeners import (
     CANARY,
@@ -29,7 +30,6 @@ from tests.support.processes.sasl_listeners import (
     client_properties,
     listener_settings,
 )
-from tests.support.processes.tools import Tools
 from tests.support.waiting import eventually
 from tests.support.wire.raw_client import ConnectionClosedError, RawClient
 

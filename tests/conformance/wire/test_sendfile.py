@@ -17,8 +17,8 @@ from odradek.protocol.headers import decode_response_header
 from odradek.protocol.messages.fetch import FetchResponse
 from odradek.protocol.messages.metadata import MetadataRequest
 from odradek.protocol.records.batch import batches
+from tests.support.processes.apache.jvm import REPOSITORY
 from tests.support.processes.counting_daemon import MARK
-from tests.support.processes.jvm import REPOSITORY
 from tests.support.processes.odradek_process import ADDRESS, START_TIMEOUT_S, STARTED
 from tests.support.processes.process import ManagedProcess
 from tests.support.wire.raw_client import RawClient

@@ -13,12 +13,12 @@ from kazoo.client import KazooClient
 from odradek.broker.config.password_encoder import PasswordEncoder
 from odradek.controller.znodes import znodes
 from odradek.storage.config.config_def import Password
-from tests.conformance.cluster.test_commands_beside_tools import ours
-from tests.support.processes.apache import ZooKeeper
+from tests.conformance.cluster.commands.test_commands_beside_tools import ours
+from tests.support.processes.apache.apache import ZooKeeper
+from tests.support.processes.apache.tool_runs import run_in_one_jvm
+from tests.support.processes.apache.tools import TOOL_CLASSES
 from tests.support.processes.odradek_process import OdradekBroker
 from tests.support.processes.ports import free_port
-from tests.support.processes.tool_runs import run_in_one_jvm
-from tests.support.processes.tools import TOOL_CLASSES
 
 SECRETS = re.compile(r"salt=[^,]*,stored_key=[^,]*,server_key=[^,]*,")
 PASSWORD = "listener.name.x.ssl.keystore.password"

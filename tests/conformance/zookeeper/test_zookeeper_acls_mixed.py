@@ -19,8 +19,8 @@ from odradek.protocol.api import ApiKey
 from tests.conformance.zookeeper.test_zookeeper_security import JAAS, PASSWORD, SASL
 from tests.support.admin import Admin
 from tests.support.broker import FAST_SETTINGS
-from tests.support.processes.apache import FRUGAL, ApacheBroker, ZooKeeper
-from tests.support.processes.jvm import java_command
+from tests.support.processes.apache.apache import FRUGAL, ApacheBroker, ZooKeeper
+from tests.support.processes.apache.jvm import java_command
 from tests.support.processes.odradek_process import OdradekBroker
 from tests.support.processes.ports import free_port
 from tests.support.waiting import eventually

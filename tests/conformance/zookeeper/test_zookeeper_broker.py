@@ -29,10 +29,10 @@ from tests.support.admin import ADMIN_TIMEOUT_S, Admin
 from tests.support.async_test import async_test
 from tests.support.broker import FAST_SETTINGS, Broker
 from tests.support.clusters.zookeeper_sessions import expire_session
-from tests.support.processes.apache import ApacheBroker, ZooKeeper
+from tests.support.processes.apache.apache import ApacheBroker, ZooKeeper
+from tests.support.processes.apache.tools import Tools
 from tests.support.processes.odradek_process import OdradekBroker
 from tests.support.processes.ports import free_port
-from tests.support.processes.tools import Tools
 from tests.support.waiting import eventually
 from tests.support.wire.raw_client import RawClient
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.processes.apache import ZooKeeper
-from tests.support.processes.jvm import QUICK_START, java_command
+from tests.support.processes.apache.apache import ZooKeeper
+from tests.support.processes.apache.jvm import QUICK_START, java_command
 from tests.support.processes.odradek_zookeeper import OdradekZooKeeper, running_zookeeper
 
 TIMEOUT_S = 60

@@ -18,7 +18,7 @@ from odradek.controller.znodes.metadata_client import MetadataClient
 from odradek.controller.znodes.registration import create_base_nodes
 from tests.support.async_test import async_test
 from tests.support.broker import FAST_SETTINGS
-from tests.support.processes.apache import ZooKeeper
+from tests.support.processes.apache.apache import ZooKeeper
 from tests.support.processes.odradek_process import OdradekBroker
 from tests.support.processes.ports import free_port
 

@@ -32,7 +32,7 @@ from odradek.controller.znodes.registration import create_base_nodes, register_b
 from odradek.timer.clock import SystemClock
 from tests.support.async_test import async_test
 from tests.support.clusters.zookeeper_sessions import Line
-from tests.support.processes.apache import ZooKeeper
+from tests.support.processes.apache.apache import ZooKeeper
 from tests.support.processes.ports import free_port
 
 SESSION_TIMEOUT_MS = 4_000

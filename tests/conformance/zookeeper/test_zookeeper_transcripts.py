@@ -13,7 +13,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.support.processes.apache import ZooKeeper
+from tests.support.processes.apache.apache import ZooKeeper
 from tests.support.processes.odradek_zookeeper import OdradekZooKeeper, running_zookeeper
 from tests.support.wire.zookeeper_script import (
     OPEN,

@@ -13,7 +13,7 @@ from odradek.controller.tree.metadata_tree import Create, Exists, MetadataTree
 from odradek.controller.tree.zookeeper_settings import ZooKeeperSettings, hosts_and_chroot
 from odradek.controller.tree.zookeeper_tree import ZooKeeperTree
 from tests.support.clusters.zookeeper_sessions import expire_session
-from tests.support.processes.apache import ZooKeeper
+from tests.support.processes.apache.apache import ZooKeeper
 from tests.support.processes.odradek_zookeeper import OdradekZooKeeper, running_zookeeper
 from tests.unit.controller.metadata_tree_contract import Clients, MetadataTreeContract
 

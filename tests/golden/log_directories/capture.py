@@ -16,7 +16,7 @@ from pathlib import Path
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.support.processes.apache import ApacheBroker, ZooKeeper
+from tests.support.processes.apache.apache import ApacheBroker, ZooKeeper
 
 HERE = Path(__file__).parent
 NOW = 1_700_000_000_000

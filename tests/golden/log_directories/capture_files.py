@@ -30,7 +30,7 @@ from odradek.protocol.records.builder import build_batch
 from odradek.protocol.records.compression import CompressionType
 from odradek.protocol.records.record import SimpleRecord
 from tests.support.admin import Admin
-from tests.support.processes.apache import ApacheBroker, ZooKeeper
+from tests.support.processes.apache.apache import ApacheBroker, ZooKeeper
 from tests.support.waiting import eventually
 from tests.support.wire.raw_client import RawClient
 from tests.support.wire.requests import build

@@ -17,7 +17,7 @@ from pathlib import Path
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.support.processes.apache import ApacheBroker, ZooKeeper
+from tests.support.processes.apache.apache import ApacheBroker, ZooKeeper
 
 TARGET = Path(__file__).parent / "internal_topics"
 NOW = 1_700_000_000_000

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import confluent_kafka
 
-from tests.support.processes.jvm import REPOSITORY
+from tests.support.processes.apache.jvm import REPOSITORY
 
 SESSION_TIMEOUT_MS = 6_000
 REBALANCE_TIMEOUT_MS = 10_000

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.loads.bank_run import survive
+from tests.support.loads.bank.bank_run import survive
 from tests.support.processes.odradek_process import OdradekBroker
 
 pytestmark = pytest.mark.soak

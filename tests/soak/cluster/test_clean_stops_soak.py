@@ -15,7 +15,7 @@ import pytest
 
 from tests.support.clusters.clean_stops import ROLES, CleanStops
 from tests.support.clusters.cluster import Cluster, Kind, running_cluster
-from tests.support.processes.apache import ZooKeeper
+from tests.support.processes.apache.apache import ZooKeeper
 
 pytestmark = pytest.mark.soak
 

@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.clusters.cluster import Cluster, running_cluster
 from tests.support.clusters.faulty_cluster import FaultyCluster
-from tests.support.processes.apache import ZooKeeper
+from tests.support.processes.apache.apache import ZooKeeper
 
 pytestmark = pytest.mark.soak
 

@@ -17,7 +17,7 @@ from tests.support.clusters.cluster import Cluster, running_cluster
 from tests.support.disks.replica_files import await_identical
 from tests.support.loads.group_member import Member
 from tests.support.loads.numbered_load import PARTITIONS, Load, check_complete
-from tests.support.processes.apache import ZooKeeper
+from tests.support.processes.apache.apache import ZooKeeper
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.soak

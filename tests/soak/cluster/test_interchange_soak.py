@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.loads.interchange import Relay, run_leg
 from tests.support.loads.ledger import Ledger
-from tests.support.processes.apache import ZooKeeper
+from tests.support.processes.apache.apache import ZooKeeper
 
 pytestmark = pytest.mark.soak
 

@@ -15,7 +15,7 @@ import pytest
 
 from tests.support.clusters.cluster import SESSION_TIMEOUT_S, Cluster, Kind, running_cluster
 from tests.support.clusters.faulty_cluster import UNAVAILABLE_AT_MOST_S, FaultyCluster
-from tests.support.processes.apache import ZooKeeper
+from tests.support.processes.apache.apache import ZooKeeper
 from tests.support.processes.namespaces import Network
 
 pytestmark = pytest.mark.soak

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from odradek.timer.purgatory import DelayedOperationPurgatory
 from odradek.timer.system_timer import SystemTimer
-from tests.support.processes.jvm import REPOSITORY
+from tests.support.processes.apache.jvm import REPOSITORY
 from tests.support.processes.odradek_process import OdradekBroker
 from tests.support.waiting import eventually
 

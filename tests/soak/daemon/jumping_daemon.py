@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from odradek.timer.clock import SystemClock
-from tests.support.processes.jvm import REPOSITORY
+from tests.support.processes.apache.jvm import REPOSITORY
 from tests.support.processes.odradek_process import OdradekBroker
 
 OFFSET = struct.Struct("=q")

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.scheduling import OPTIONS
-from tests.support.processes.jvm import REPOSITORY
+from tests.support.processes.apache.jvm import REPOSITORY
 
 pytestmark = pytest.mark.soak
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.fuzzing.targets import TARGETS
-from tests.support.processes.jvm import REPOSITORY
+from tests.support.processes.apache.jvm import REPOSITORY
 
 pytestmark = pytest.mark.soak
 

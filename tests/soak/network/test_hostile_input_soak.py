@@ -2,7 +2,7 @@
 
 All the time the broker must answer other clients within a second, log no traceback, and not grow. The seed is printed;
 ODRADEK_SOAK_SEED repeats it. ODRADEK_SOAK_FRAMES shortens the run; the other counts follow it. `make test` runs small
-counts of the same (`tests/conformance/wire/test_hostile_counts.py`).
+counts of the same (`tests/conformance/wire/hostile/test_hostile_counts.py`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.loads import hostile_input
+from tests.support.loads.hostile import hostile_input
 from tests.support.processes.odradek_process import OdradekBroker, running
 
 pytestmark = pytest.mark.soak

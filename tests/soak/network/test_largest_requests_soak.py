@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from odradek.protocol.messages.metadata import MetadataRequest
-from tests.support.loads.widest_requests import widest_requests
+from tests.support.loads.hostile.widest_requests import widest_requests
 from tests.support.processes.odradek_process import OdradekBroker, running
 from tests.support.wire.raw_client import ConnectionClosedError, RawClient
 

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from odradek.protocol.api import ApiKey
-from tests.support.loads.slow_clients import latencies_ms, p99, produce, slow_and_idle
+from tests.support.loads.hostile.slow_clients import latencies_ms, p99, produce, slow_and_idle
 from tests.support.processes.odradek_process import OdradekBroker, running
 from tests.support.waiting import eventually
 from tests.support.wire.raw_client import RawClient

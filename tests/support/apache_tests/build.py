@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from tests.support.apache_tests.runs import HARNESS, LIBS
-from tests.support.processes.jvm import java_executable
+from tests.support.processes.apache.jvm import java_executable
 
 SOURCES = Path(__file__).parent / "jvm"
 AGENT = "odradek.harness.Agent"

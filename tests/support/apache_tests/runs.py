@@ -16,7 +16,7 @@ from shutil import rmtree
 from xml.etree import ElementTree
 
 from tests.support.apache_tests.listing import OTHER_VARIANTS, TestClass
-from tests.support.processes.jvm import KAFKA_VERSION, REPOSITORY, JvmMissingError, java_executable
+from tests.support.processes.apache.jvm import KAFKA_VERSION, REPOSITORY, JvmMissingError, java_executable
 
 CACHE = REPOSITORY / ".cache" / "apache-tests"
 LIBS = CACHE / "libs"

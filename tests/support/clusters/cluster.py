@@ -16,8 +16,8 @@ from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from tests.support.admin import Admin
 from tests.support.clusters.cluster_tree import ClusterTree
 from tests.support.processes import pauses
-from tests.support.processes.apache import ApacheBroker, ZooKeeper
-from tests.support.processes.jvm import QUICK_START
+from tests.support.processes.apache.apache import ApacheBroker, ZooKeeper
+from tests.support.processes.apache.jvm import QUICK_START
 from tests.support.processes.namespaces import Network
 from tests.support.processes.odradek_process import STARTED, OdradekBroker
 from tests.support.processes.ports import free_port

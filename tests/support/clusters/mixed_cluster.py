@@ -21,7 +21,7 @@ from tests.support.clusters.cluster import SETTLE_TIMEOUT_S, Cluster
 from tests.support.disks.replica_files import log_files, partition_dirs
 from tests.support.loads.numbered_load import PARTITIONS, Load, check_acknowledged, check_complete, read_all
 from tests.support.loads.transactional_clients import ConfluentTransactions
-from tests.support.processes.dump_logs import files_argument, kafka_prints
+from tests.support.processes.apache.dump_logs import files_argument, kafka_prints
 from tests.support.waiting import eventually
 from tests.support.wire.raw_client import RawClient
 

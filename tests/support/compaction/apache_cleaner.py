@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from odradek.storage.cleaning.clean_job import CleanJob
-from tests.support.processes.jvm import QUICK_START, java_executable, libs_dir
+from tests.support.processes.apache.jvm import QUICK_START, java_executable, libs_dir
 
 PROGRAM = Path(__file__).parents[1] / "jvm" / "CleanerOracle.java"
 TIMEOUT_S = 300

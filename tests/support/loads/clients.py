@@ -18,7 +18,7 @@ import kafka
 from aiokafka.structs import TopicPartition as AiokafkaTopicPartition
 from kafka.structs import TopicPartition as KafkaPythonTopicPartition
 
-from tests.support.processes.tools import Tools
+from tests.support.processes.apache.tools import Tools
 
 CLIENT_TIMEOUT_S = 30
 CREATE_TIME = 0

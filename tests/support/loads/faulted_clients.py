@@ -18,7 +18,7 @@ import kafka
 from aiokafka.structs import TopicPartition as AiokafkaTopicPartition
 from kafka.structs import TopicPartition as KafkaPythonTopicPartition
 
-from tests.support.processes.jvm import QUICK_START, java_executable, libs_dir
+from tests.support.processes.apache.jvm import QUICK_START, java_executable, libs_dir
 
 PROGRAM = Path(__file__).parents[1] / "jvm" / "FaultedClient.java"
 LIMIT_S = 5

@@ -13,7 +13,7 @@ from typing import Self
 
 import confluent_kafka
 
-from tests.support.processes.jvm import REPOSITORY
+from tests.support.processes.apache.jvm import REPOSITORY
 from tests.support.processes.process import ManagedProcess
 from tests.support.waiting import eventually
 

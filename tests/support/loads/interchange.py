@@ -21,7 +21,7 @@ from odradek.controller.znodes.znodes import partition_state_path
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.broker import Broker
 from tests.support.loads.ledger import CODECS, Ledger
-from tests.support.processes.apache import ApacheBroker, ZooKeeper
+from tests.support.processes.apache.apache import ApacheBroker, ZooKeeper
 from tests.support.processes.odradek_process import OdradekBroker
 from tests.support.waiting import eventually
 

@@ -17,7 +17,7 @@ from aiokafka.structs import TopicPartition as AiokafkaTopicPartition
 from kafka.structs import OffsetAndMetadata as KafkaPythonOffsetAndMetadata
 from kafka.structs import TopicPartition as KafkaPythonTopicPartition
 
-from tests.support.processes.jvm import QUICK_START, java_executable, libs_dir
+from tests.support.processes.apache.jvm import QUICK_START, java_executable, libs_dir
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from tests.support.broker import FAST_SETTINGS
-from tests.support.processes.jvm import REPOSITORY
+from tests.support.processes.apache.jvm import REPOSITORY
 from tests.support.processes.ports import free_port
 from tests.support.processes.process import ManagedProcess
 

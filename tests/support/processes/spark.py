@@ -16,7 +16,7 @@ import confluent_kafka
 import psutil
 import pytest
 
-from tests.support.processes.jvm import REPOSITORY
+from tests.support.processes.apache.jvm import REPOSITORY
 from tests.support.processes.process import ManagedProcess
 
 if TYPE_CHECKING:

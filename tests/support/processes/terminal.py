@@ -15,7 +15,7 @@ from typing import Self
 
 import pyte
 
-from tests.support.processes.jvm import REPOSITORY
+from tests.support.processes.apache.jvm import REPOSITORY
 
 LINES, COLUMNS = 45, 150
 SCREEN_TIMEOUT_S = 30

@@ -23,16 +23,16 @@ from odradek.broker.server import KafkaServer
 from odradek.controller.model.broker_info import EndPoint, SecurityProtocol
 from odradek.storage.disk.file_system import OsFileSystem
 from tests.support.disks.simulated_disk import SimulatedDisk
-from tests.support.simulation.inline_pools import DelayedIoPool, DelayedWorkerPool
-from tests.support.simulation.tree_server import TreeClient, TreeServer
-from tests.support.simulation.virtual_loop import VirtualClock
+from tests.support.simulation.environment.inline_pools import DelayedIoPool, DelayedWorkerPool
+from tests.support.simulation.environment.tree_server import TreeClient, TreeServer
+from tests.support.simulation.environment.virtual_loop import VirtualClock
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
     from odradek.broker.network.answer_receiver import AnswerReceiver
     from odradek.timer.system_timer import SystemTimer
-    from tests.support.simulation import virtual_loop
-    from tests.support.simulation.network import Network
+    from tests.support.simulation.environment import virtual_loop
+    from tests.support.simulation.environment.network import Network
 
 PORT: Final = 9092
 SESSION_TIMEOUT_MS: Final = 4_000

@@ -25,13 +25,13 @@ from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.simulation.broker import SimulatedBroker
 from tests.support.simulation.committed import Violation, read
+from tests.support.simulation.environment.network import Network
+from tests.support.simulation.environment.tree_server import TreeServer
+from tests.support.simulation.environment.virtual_loop import VirtualLoop
 from tests.support.simulation.faults import Faults
 from tests.support.simulation.load import Client, Producer, Reader
-from tests.support.simulation.network import Network
 from tests.support.simulation.operator import BRIEF, Operator
 from tests.support.simulation.oracle import NotJudged, Oracle
-from tests.support.simulation.tree_server import TreeServer
-from tests.support.simulation.virtual_loop import VirtualLoop
 
 BROKERS: Final = (1, 2, 3)
 PARTITIONS: Final = tuple(TopicPartition("topic", index) for index in range(2))

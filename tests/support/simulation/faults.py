@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.protocol.api import ApiKey
 from tests.support.simulation.broker import REQUEST_TIMEOUT_MS
-from tests.support.simulation.tree_server import ZOOKEEPER
+from tests.support.simulation.environment.tree_server import ZOOKEEPER
 
 if TYPE_CHECKING:
     from tests.support.simulation.broker import SimulatedBroker
-    from tests.support.simulation.network import Network
+    from tests.support.simulation.environment.network import Network
     from tests.support.simulation.oracle import Oracle
 
 

@@ -29,13 +29,13 @@ from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.system_timer import SystemTimer
 from tests.support.simulation.broker import end_point, make_link
 from tests.support.simulation.committed import Violation
+from tests.support.simulation.environment.virtual_loop import VirtualClock
 from tests.support.simulation.oracle import Oracle
-from tests.support.simulation.virtual_loop import VirtualClock
 
 if TYPE_CHECKING:
     from odradek.broker.inter_broker.broker_connection import BrokerConnection
     from odradek.protocol.codec.schema import Request, Response
-    from tests.support.simulation.network import Network
+    from tests.support.simulation.environment.network import Network
 
 REQUEST_TIMEOUT_MS: Final = 2_000
 ACKS_TIMEOUT_MS: Final = 1_500

@@ -24,11 +24,11 @@ from odradek.broker.server import KafkaServer
 from odradek.protocol.api import ApiKey
 from odradek.protocol.headers import RequestHeader, decode_response, encode_request
 from odradek.storage.disk.file_system import OsFileSystem
-from tests.support.in_process.network import fill_buffer
-from tests.support.simulation.inline_pools import DelayedIoPool, DelayedWorkerPool
-from tests.support.simulation.network import Network
-from tests.support.simulation.tree_server import TreeClient, TreeServer
-from tests.support.simulation.virtual_loop import EPOCH_MS, VirtualClock, VirtualLoop
+from tests.support.in_process.connections.network import fill_buffer
+from tests.support.simulation.environment.inline_pools import DelayedIoPool, DelayedWorkerPool
+from tests.support.simulation.environment.network import Network
+from tests.support.simulation.environment.tree_server import TreeClient, TreeServer
+from tests.support.simulation.environment.virtual_loop import EPOCH_MS, VirtualClock, VirtualLoop
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.protocol.codec.schema import Request, Response
-    from tests.support.simulation.network import Network
+    from tests.support.simulation.environment.network import Network
+    from tests.support.simulation.environment.tree_server import TreeServer
     from tests.support.simulation.oracle import Oracle
-    from tests.support.simulation.tree_server import TreeServer
 
 BRIEF: Final = TopicPartition("brief", 0)
 """The topic that is deleted and created again."""

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from odradek.controller.tree.metadata_tree import DataAndStat
     from odradek.storage.log.unified_log import UnifiedLog
     from tests.support.simulation.broker import Life, SimulatedBroker
-    from tests.support.simulation.tree_server import TreeServer
+    from tests.support.simulation.environment.tree_server import TreeServer
 
 MIN_ISR: Final = 2
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from odradek.storage.validation import validation_cost
-from tests.support.simulation import inline_pools
 from tests.support.simulation.cluster import Simulation
+from tests.support.simulation.environment import inline_pools
 
 LONG_SHARE = 0.5
 """Of the jobs that take up to 300 ms."""

@@ -37,7 +37,7 @@ from tests.support.wire.requests import build
 if TYPE_CHECKING:
     from odradek.protocol.codec.schema import Request, Response
     from odradek.storage.log.unified_log import UnifiedLog
-    from tests.support.simulation.network import Network
+    from tests.support.simulation.environment.network import Network
 
 TRANSACTION_TIMEOUT_MS: Final = 4_000
 TRANSACTION_COORDINATOR: Final = 1

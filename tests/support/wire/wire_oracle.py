@@ -15,7 +15,7 @@ from typing import NamedTuple
 from odradek.protocol.codec.codec import encode
 from odradek.protocol.codec.schema import Message
 from odradek.protocol.message_json import to_json
-from tests.support.processes.jvm import KAFKA_VERSION, QUICK_START, java_executable, libs_dir
+from tests.support.processes.apache.jvm import KAFKA_VERSION, QUICK_START, java_executable, libs_dir
 from tests.support.wire.messages import every_message, random_struct
 
 PROGRAM = Path(__file__).parents[1] / "jvm" / "WireOracle.java"

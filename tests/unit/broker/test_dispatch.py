@@ -30,8 +30,8 @@ from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.protocol.messages.produce import ProduceRequest
 from odradek.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from odradek.timer.sliced_work import IMMEDIATE_STEPS, Steps
-from tests.support.in_process.dispatching import Broker, Handle
-from tests.support.in_process.network import MemoryRegion
+from tests.support.in_process.connections.dispatching import Broker, Handle
+from tests.support.in_process.connections.network import MemoryRegion
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from odradek.protocol.headers import RequestHeader, encode_request
 from odradek.protocol.messages.describe_groups import DescribeGroupsRequest
 from odradek.protocol.messages.heartbeat import HeartbeatRequest
 from odradek.timer.sliced_work import IMMEDIATE_STEPS, Steps
-from tests.support.in_process.dispatching import Broker
-from tests.support.in_process.network import Link
+from tests.support.in_process.connections.dispatching import Broker
+from tests.support.in_process.connections.network import Link
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatRespo
 from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from odradek.timer.clock import ManualClock
 from odradek.timer.sliced_work import Steps
-from tests.support.in_process.dispatching import Broker
+from tests.support.in_process.connections.dispatching import Broker
 
 
 @pytest.fixture

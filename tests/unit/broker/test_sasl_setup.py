@@ -13,8 +13,8 @@ from odradek.controller.model.broker_info import SecurityProtocol
 from odradek.storage.disk.ports import InlineIoPool
 from odradek.timer.clock import ManualClock
 from odradek.timer.system_timer import SystemTimer
-from tests.support.in_process.network import FakeOwner
-from tests.support.in_process.sasl_contexts import Credentials
+from tests.support.in_process.connections.network import FakeOwner
+from tests.support.in_process.security.sasl_contexts import Credentials
 
 
 def test_the_listeners_of_the_configuration_authenticate() -> None:

@@ -9,7 +9,7 @@ from random import Random
 from odradek.controller.loop_turns import ITEMS_A_TURN, collected, in_turns, result_in_turns
 from odradek.timer.sliced_work import SLICE_MS
 from tests.support.async_test import async_test
-from tests.support.simulation.virtual_loop import VirtualLoop
+from tests.support.simulation.environment.virtual_loop import VirtualLoop
 
 
 @async_test

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.clusters.cluster import Cluster, Kind
-from tests.support.loads.bank import Bank
+from tests.support.loads.bank.bank import Bank
 
 pytestmark = pytest.mark.oracle
 

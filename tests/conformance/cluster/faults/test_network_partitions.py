@@ -15,7 +15,7 @@ from tests.conformance.cluster.faults.byte_proxy import ByteProxy
 from tests.conformance.cluster.faults.cut_links import CuttableBroker
 from tests.support.clusters.cluster import SESSION_TIMEOUT_S, Cluster
 from tests.support.clusters.faulty_cluster import UNAVAILABLE_AT_MOST_S, FaultyCluster
-from tests.support.processes.apache import ZooKeeper
+from tests.support.processes.apache.apache import ZooKeeper
 from tests.support.waiting import eventually
 
 BROKERS = (0, 1, 2)

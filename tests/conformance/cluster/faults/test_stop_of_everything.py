@@ -12,7 +12,7 @@ import pytest
 
 from odradek.protocol.api import ApiKey
 from tests.support.broker import FAST_SETTINGS
-from tests.support.processes.apache import ZooKeeper
+from tests.support.processes.apache.apache import ZooKeeper
 from tests.support.processes.odradek_process import OdradekBroker
 from tests.support.wire.raw_client import RawClient
 from tests.support.wire.requests import build

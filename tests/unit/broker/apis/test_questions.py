@@ -1,7 +1,8 @@
 """What each API asks an authorizer: the operations and resources, their order, how often a resource is named, and
 whether the audit log may leave the answer out.
 
-The answers are compared with Apache Kafka's in `tests/conformance/transcripts/test_transcripts_authorization.py`.
+The answers are compared with Apache Kafka's in
+`tests/conformance/transcripts/authorization/test_transcripts_authorization.py`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceTy
 from odradek.protocol.api import API, ApiKey
 from odradek.protocol.codec.schema import Request
 from tests.support.in_process.in_process_broker import FakeConnection, InProcessBroker
-from tests.support.in_process.scripted_authorizer import ScriptedAuthorizer
+from tests.support.in_process.security.scripted_authorizer import ScriptedAuthorizer
 from tests.support.transcripts.rights import Right, cluster, group, topic, transactional_id
 from tests.support.wire.requests import batch, build
 

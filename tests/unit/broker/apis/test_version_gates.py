@@ -11,7 +11,7 @@ from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.errors import ErrorCode
 from tests.support.in_process.in_process_broker import InProcessBroker, in_process_broker, no_bugs_logged
-from tests.support.in_process.scripted_authorizer import ScriptedAuthorizer
+from tests.support.in_process.security.scripted_authorizer import ScriptedAuthorizer
 from tests.support.wire.requests import build
 
 OLD_FORMAT = {"log.message.format.version": "0.10.2"}

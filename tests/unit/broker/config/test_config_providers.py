@@ -1,5 +1,5 @@
 """Config providers: what is replaced, what stays as it is, and what is refused. Apache's answers to the same cases are
-compared in tests/conformance/daemon/test_config_providers.py.
+compared in tests/conformance/daemon/configs/test_config_providers.py.
 """
 
 from __future__ import annotations

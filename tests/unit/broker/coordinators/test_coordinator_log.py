@@ -14,7 +14,7 @@ from odradek.protocol.records.record import SimpleRecord
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.sliced_work import Wait
 from tests.support.disks.logs import NOW, DeferredIoPool
-from tests.support.in_process.replicas import Replicas
+from tests.support.in_process.replication.replicas import Replicas
 
 TOPIC = "__consumer_offsets"
 TP = TopicPartition(TOPIC, 0)

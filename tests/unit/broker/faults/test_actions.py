@@ -15,8 +15,8 @@ from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.headers import RequestHeader, encode_request
 from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from tests.support.in_process.faulty_dispatching import Faulty
-from tests.support.in_process.network import Link
+from tests.support.in_process.connections.faulty_dispatching import Faulty
+from tests.support.in_process.connections.network import Link
 
 
 @pytest.fixture

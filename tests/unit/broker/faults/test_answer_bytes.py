@@ -9,7 +9,7 @@ from odradek.broker.network.sliced_records import SlicedRecords
 from odradek.protocol.records.batch import view_batch
 from odradek.protocol.records.errors import CorruptRecordError
 from odradek.storage.disk.ports import InlineIoPool
-from tests.support.in_process.network import LaterIoPool, MemoryRegion
+from tests.support.in_process.connections.network import LaterIoPool, MemoryRegion
 from tests.support.wire.requests import batch, message_set
 
 

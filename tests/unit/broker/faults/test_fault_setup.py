@@ -8,7 +8,7 @@ import pytest
 
 from odradek.broker.faults.fault_setup import FaultSetup
 from odradek.broker.machine.startup_error import StartupError
-from tests.support.in_process.faulty_dispatching import Faulty
+from tests.support.in_process.connections.faulty_dispatching import Faulty
 
 
 @pytest.fixture

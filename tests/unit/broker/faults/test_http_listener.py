@@ -13,7 +13,7 @@ from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.network.http_requests import MAX_CONNECTIONS, MAX_HEAD_BYTES
 from odradek.timer.clock import ManualClock
 from odradek.timer.system_timer import SystemTimer
-from tests.support.in_process.faulty_dispatching import Faulty
+from tests.support.in_process.connections.faulty_dispatching import Faulty
 from tests.support.wire.closing_servers import close_while_accepting
 
 

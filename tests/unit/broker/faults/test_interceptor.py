@@ -7,8 +7,8 @@ import pytest
 
 from odradek.broker.faults import interceptor as module
 from odradek.broker.faults.record import FaultRecord
-from tests.support.in_process.faulty_dispatching import Faulty
-from tests.support.in_process.network import Link
+from tests.support.in_process.connections.faulty_dispatching import Faulty
+from tests.support.in_process.connections.network import Link
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from odradek.broker.fetch.results import LogReadResult
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.disks.logs import NOW, DeferredIoPool, batch
-from tests.support.in_process.replicas import TP, Replicas, offsets_of
+from tests.support.in_process.replication.replicas import TP, Replicas, offsets_of
 
 IN_BATCH = 100
 OLD = 200

@@ -19,7 +19,7 @@ from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.segment.fetch_data import FetchIsolation
 from odradek.timer.sliced_work import run_through
 from tests.support.disks.logs import append, batch
-from tests.support.in_process.replicas import TOPIC_ID, TP, Replicas, offsets_of
+from tests.support.in_process.replication.replicas import TOPIC_ID, TP, Replicas, offsets_of
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ from odradek.storage.append_info import AppendOrigin
 from odradek.timer.sliced_work import Steps, run_through
 from tests.support.disks.logs import batch, marker
 from tests.support.in_process.in_process_broker import FakeConnection
-from tests.support.in_process.replicas import OWN_ID, TOPIC_ID, Replicas
+from tests.support.in_process.replication.replicas import OWN_ID, TOPIC_ID, Replicas
 
 VERSION: Final = 17
 PARTITIONS: Final = 4

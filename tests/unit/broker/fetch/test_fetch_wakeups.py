@@ -9,7 +9,7 @@ import pytest
 from odradek.broker.fetch.fetch_wakeups import AT_ONCE, IN_A_SLICE
 from odradek.broker.fetch.results import LogAppendResult, LogReadResult
 from tests.support.disks.logs import batch
-from tests.support.in_process.replicas import Replicas
+from tests.support.in_process.replication.replicas import Replicas
 
 CONSUMERS = AT_ONCE + 2 * IN_A_SLICE + 5
 

@@ -8,7 +8,7 @@ import pytest
 
 from odradek.broker.fetch.leader_throttle import LeaderThrottle
 from tests.support.disks.logs import batch
-from tests.support.in_process.replicas import TP, Replicas, offsets_of
+from tests.support.in_process.replication.replicas import TP, Replicas, offsets_of
 
 THROTTLED = "leader.replication.throttled.replicas"
 

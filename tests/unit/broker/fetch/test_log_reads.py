@@ -9,7 +9,7 @@ import pytest
 from odradek.broker.fetch.replica_selector import ReplicaSelector, rack_aware
 from odradek.protocol.errors import ErrorCode
 from tests.support.disks.logs import batch
-from tests.support.in_process.replicas import TOPIC_ID, TP, Replicas, offsets_of
+from tests.support.in_process.replication.replicas import TOPIC_ID, TP, Replicas, offsets_of
 
 NONE = ErrorCode.NONE
 

@@ -11,7 +11,7 @@ from odradek.broker.partition.partition import Partition
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage.offsets import TimestampAndOffset
 from tests.support.disks.logs import batch
-from tests.support.in_process.replicas import TP, Replicas
+from tests.support.in_process.replication.replicas import TP, Replicas
 
 LATEST, EARLIEST, MAX, FAR_FUTURE = -1, -2, -3, 2**60
 UNCOMMITTED, COMMITTED = 0, 1

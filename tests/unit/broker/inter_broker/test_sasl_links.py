@@ -13,8 +13,8 @@ from odradek.broker.security.sasl.ports import SaslClient, SaslError
 from odradek.storage.disk.ports import InlineIoPool
 from odradek.timer.clock import ManualClock
 from tests.support.async_test import async_test
-from tests.support.in_process.network import LaterIoPool
-from tests.support.in_process.sasl_contexts import Credentials
+from tests.support.in_process.connections.network import LaterIoPool
+from tests.support.in_process.security.sasl_contexts import Credentials
 
 PARTS = SaslParts(ManualClock(), InlineIoPool(), bytes, Credentials(), None)
 

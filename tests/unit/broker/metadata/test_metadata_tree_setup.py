@@ -18,7 +18,7 @@ from odradek.controller.tree.zookeeper_settings import ZooKeeperSettings
 from odradek.controller.tree.zookeeper_tree import ZooKeeperTree
 from odradek.timer.clock import ManualClock
 from tests.support.async_test import async_test
-from tests.support.simulation.virtual_loop import VirtualLoop
+from tests.support.simulation.environment.virtual_loop import VirtualLoop
 
 
 def no_failure(error: BaseException) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from odradek.broker.metrics.families import FAMILIES
 from odradek.broker.metrics.reference import page
-from tests.support.processes.jvm import REPOSITORY
+from tests.support.processes.apache.jvm import REPOSITORY
 
 
 def test_the_page_is_that_of_the_tables() -> None:

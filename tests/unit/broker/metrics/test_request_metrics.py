@@ -41,8 +41,8 @@ from odradek.protocol.messages.produce import (
 )
 from odradek.timer.clock import ManualClock
 from odradek.timer.sliced_work import SlicedWork, Steps, run_through
+from tests.support.in_process.connections.network import Sent
 from tests.support.in_process.in_process_broker import FakeConnection
-from tests.support.in_process.network import Sent
 
 
 def next_sample(counter: RequestCounter) -> RequestObserver | None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.in_process.network import Handlers, Link
+from tests.support.in_process.connections.network import Handlers, Link
 
 
 @pytest.fixture

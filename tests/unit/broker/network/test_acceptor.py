@@ -8,7 +8,7 @@ from odradek.broker.network.acceptor import ACCEPTS_PER_TURN
 from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.network.socket_server import RETRY_ACCEPT_MS
 from tests.support.async_test import async_test
-from tests.support.in_process.listening import HOST, TWO_LISTENERS, started
+from tests.support.in_process.connections.listening import HOST, TWO_LISTENERS, started
 
 RATE = "max_connection_creation_rate"
 

@@ -27,9 +27,9 @@ from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatRespo
 from odradek.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from odradek.storage.disk.ports import InlineIoPool
-from tests.support.in_process.dispatching import Broker
-from tests.support.in_process.network import Link
-from tests.support.in_process.sasl_contexts import Credentials
+from tests.support.in_process.connections.dispatching import Broker
+from tests.support.in_process.connections.network import Link
+from tests.support.in_process.security.sasl_contexts import Credentials
 
 JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="canary-1" user_bob="canary-2";'
 SETTINGS = {

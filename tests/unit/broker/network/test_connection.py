@@ -14,7 +14,7 @@ from odradek.broker.network.connection import (
 )
 from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from odradek.protocol.messages.heartbeat import HeartbeatResponse
-from tests.support.in_process.network import (
+from tests.support.in_process.connections.network import (
     FETCH,
     HEARTBEAT,
     PRODUCE,

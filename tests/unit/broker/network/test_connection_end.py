@@ -9,7 +9,7 @@ from odradek.broker.network.connection import MAX_TURN_MS, READ_AHEAD_BYTES, Con
 from odradek.broker.network.request import RequestContext, RequestTimes
 from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
-from tests.support.in_process.network import (
+from tests.support.in_process.connections.network import (
     FETCH,
     HEARTBEAT,
     PRODUCE,

@@ -10,7 +10,7 @@ import pytest
 from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.network.memory_pool import MemoryPool
 from odradek.protocol.api import ApiKey
-from tests.support.in_process.network import (
+from tests.support.in_process.connections.network import (
     FETCH,
     HEARTBEAT,
     PRODUCE,

@@ -10,7 +10,7 @@ from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.network.close_reason import CloseReason
 from tests.support.async_test import async_test
 from tests.support.disks.logs import DeferredIoPool
-from tests.support.in_process.listening import Listening, started
+from tests.support.in_process.connections.listening import Listening, started
 
 A, B = "A://h:1", "B://h:2"
 MAP = "A:PLAINTEXT,B:PLAINTEXT,C:PLAINTEXT"

@@ -14,7 +14,7 @@ from odradek.broker.security.principal_builder import AuthenticationContext, Kaf
 from odradek.broker.security.tls.tls_contexts import TlsContexts
 from odradek.controller.model.broker_info import SecurityProtocol
 from tests.support.certificates import Authority
-from tests.support.in_process.network import Link
+from tests.support.in_process.connections.network import Link
 
 LISTENERS = {"listeners": "X://:1,Y://:2", "listener.security.protocol.map": "X:PLAINTEXT,Y:PLAINTEXT"}
 

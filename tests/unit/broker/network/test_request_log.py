@@ -20,7 +20,7 @@ from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatRespo
 from odradek.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from odradek.protocol.messages.sync_group import SyncGroupRequest
 from odradek.timer.clock import ManualClock
-from tests.support.in_process.dispatching import Broker
+from tests.support.in_process.connections.dispatching import Broker
 
 CLIENT = "orders"
 

@@ -7,8 +7,8 @@ from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.headers import RequestHeader
 from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from odradek.timer.clock import ManualClock
+from tests.support.in_process.connections.network import Sent
 from tests.support.in_process.in_process_broker import FakeConnection
-from tests.support.in_process.network import Sent
 
 
 class Recorder:

@@ -20,7 +20,7 @@ from odradek.broker.network.response_sender import (
     retaining,
 )
 from odradek.protocol.codec.codec import Part
-from tests.support.in_process.network import LaterIoPool, MemoryRegion, Sent
+from tests.support.in_process.connections.network import LaterIoPool, MemoryRegion, Sent
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.network import socket_server
 from odradek.broker.network.close_reason import CloseReason
 from tests.support.async_test import async_test
-from tests.support.in_process.listening import HOST, TWO_LISTENERS, Listening, started
+from tests.support.in_process.connections.listening import HOST, TWO_LISTENERS, Listening, started
 
 # -- opening
 

@@ -7,7 +7,7 @@ import pytest
 from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.network.connection import READ_AHEAD_BYTES
 from odradek.broker.network.throttles import Throttles
-from tests.support.in_process.network import (
+from tests.support.in_process.connections.network import (
     FETCH,
     HEARTBEAT,
     PRODUCE,

@@ -23,8 +23,8 @@ from odradek.timer.clock import ManualClock
 from odradek.timer.system_timer import SystemTimer
 from tests.support.async_test import async_test
 from tests.support.certificates import Authority
-from tests.support.in_process.listening import AcceptedSocket, Listening
-from tests.support.in_process.network import FakeOwner
+from tests.support.in_process.connections.listening import AcceptedSocket, Listening
+from tests.support.in_process.connections.network import FakeOwner
 
 DELAY_MS = 100
 HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01"

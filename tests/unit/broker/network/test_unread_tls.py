@@ -9,7 +9,7 @@ import pytest
 from odradek.broker.network.unread_tls import READ_BYTES, unread_tls_bytes
 from odradek.controller.model.broker_info import SecurityProtocol
 from tests.support.certificates import Authority
-from tests.support.in_process.network import PRODUCE, Handlers, Link, request
+from tests.support.in_process.connections.network import PRODUCE, Handlers, Link, request
 
 
 class Tls:

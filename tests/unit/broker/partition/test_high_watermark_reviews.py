@@ -10,7 +10,7 @@ from odradek.broker.fetch.results import LogAppendResult, LogDeleteRecordsResult
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.disks.logs import batch
-from tests.support.in_process.replicas import TP, Replicas
+from tests.support.in_process.replication.replicas import TP, Replicas
 
 NONE = ErrorCode.NONE
 LAG_MS = 30_000

@@ -9,7 +9,7 @@ import pytest
 from odradek.broker.partition.hosted_partitions import HostedPartitions
 from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.errors import ErrorCode, KafkaError
-from tests.support.in_process.replicas import TOPIC_ID, TP, Replicas
+from tests.support.in_process.replication.replicas import TOPIC_ID, TP, Replicas
 
 
 @pytest.fixture

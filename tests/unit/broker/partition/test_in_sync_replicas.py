@@ -13,7 +13,7 @@ from odradek.controller.model.leader_and_isr import LeaderAndIsr
 from odradek.protocol.errors import ErrorCode
 from odradek.storage.log.unified_log import UnifiedLog
 from tests.support.disks.logs import batch
-from tests.support.in_process.replicas import TOPIC_ID, TP, Replicas, offsets_of
+from tests.support.in_process.replication.replicas import TOPIC_ID, TP, Replicas, offsets_of
 
 NONE = ErrorCode.NONE
 LAG_MS = 30_000

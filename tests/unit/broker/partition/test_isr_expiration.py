@@ -12,7 +12,7 @@ from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import ManualClock
 from odradek.timer.system_timer import SystemTimer
 from tests.support.disks.logs import batch
-from tests.support.in_process.replicas import TP, Replicas
+from tests.support.in_process.replication.replicas import TP, Replicas
 
 LAG_MS = 30_000
 OTHER = TopicPartition("t", 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from odradek.broker.partition.leadership import NO_LEADER_EPOCH, Leadership
-from tests.support.in_process.replicas import TOPIC_ID, TP, Replicas
+from tests.support.in_process.replication.replicas import TOPIC_ID, TP, Replicas
 
 
 def test_no_leader_at_first(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from odradek.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState
 from odradek.storage.append_info import AppendOrigin
 from odradek.storage.offsets import LogOffsetMetadata
 from tests.support.disks.logs import batch
-from tests.support.in_process.replicas import OWN_ID, TOPIC_ID, TP, Replicas
+from tests.support.in_process.replication.replicas import OWN_ID, TOPIC_ID, TP, Replicas
 
 
 class Hosted:

@@ -21,7 +21,7 @@ from odradek.protocol.messages.fetch import FetchResponse
 from odradek.protocol.messages.produce import ProduceResponse
 from odradek.timer.clock import ManualClock
 from tests.support.in_process.in_process_broker import FakeConnection, InProcessBroker, in_process_broker
-from tests.support.in_process.scripted_authorizer import ScriptedAuthorizer
+from tests.support.in_process.security.scripted_authorizer import ScriptedAuthorizer
 from tests.support.wire.requests import batch, build
 
 VALUE = b"v" * 1_000

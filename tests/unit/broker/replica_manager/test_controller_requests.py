@@ -10,7 +10,7 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.disks.faulty_disk import FaultyFileSystem, disk_full
 from tests.support.disks.logs import batch
-from tests.support.in_process.replicas import TP, Replicas
+from tests.support.in_process.replication.replicas import TP, Replicas
 
 NONE = ErrorCode.NONE
 

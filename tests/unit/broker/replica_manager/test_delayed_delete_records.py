@@ -11,7 +11,7 @@ from odradek.broker.meters.broker_topic_stats import BrokerTopicStats
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.disks.logs import batch
-from tests.support.in_process.replicas import TP, Replicas
+from tests.support.in_process.replication.replicas import TP, Replicas
 
 NONE = ErrorCode.NONE
 

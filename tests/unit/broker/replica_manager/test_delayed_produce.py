@@ -12,7 +12,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.append_info import AppendOrigin
 from tests.support.disks.logs import batch
-from tests.support.in_process.replicas import TP, Replicas
+from tests.support.in_process.replication.replicas import TP, Replicas
 
 OTHER = TopicPartition("t", 1)
 NONE = ErrorCode.NONE

@@ -18,7 +18,7 @@ from odradek.storage.disk.ports import WorkerError
 from odradek.storage.log.unified_log import UnifiedLog
 from tests.support.disks.logs import NOW, batch, marker, read_all
 from tests.support.disks.managed_logs import DeferredWorkers
-from tests.support.in_process.replicas import TP, Replicas
+from tests.support.in_process.replication.replicas import TP, Replicas
 
 NONE = ErrorCode.NONE
 GZIP = 1

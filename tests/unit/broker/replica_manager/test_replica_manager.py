@@ -10,7 +10,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.disk.checkpoint_files import HIGH_WATERMARK_FILE
 from tests.support.disks.logs import DeferredIoPool, batch
-from tests.support.in_process.replicas import TP, Replicas
+from tests.support.in_process.replication.replicas import TP, Replicas
 
 OTHER = TopicPartition("t", 1)
 NONE = ErrorCode.NONE

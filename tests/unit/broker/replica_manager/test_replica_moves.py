@@ -8,8 +8,8 @@ from odradek.broker.fetch.results import LogDeleteRecordsResult
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.disks.logs import DeferredIoPool, batch
-from tests.support.in_process.moving import Moving
-from tests.support.in_process.replicas import TP
+from tests.support.in_process.replication.moving import Moving
+from tests.support.in_process.replication.replicas import TP
 
 NONE = ErrorCode.NONE
 VALUES = [b"%d" % number for number in range(10)]

@@ -13,7 +13,7 @@ from odradek.broker.replica_manager.replication_setup import make_replica_manage
 from odradek.broker.replication.replica_fetchers import ReplicaFetcherManager
 from odradek.controller.model.broker_info import EndPoint, SecurityProtocol
 from odradek.protocol.topic_partition import TopicPartition
-from tests.support.in_process.replicas import TP, Replicas
+from tests.support.in_process.replication.replicas import TP, Replicas
 
 
 def no_link(end_point: EndPoint, /, *, client_id: str) -> BrokerLink:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.in_process.following import Following
+from tests.support.in_process.replication.following import Following
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.log.unified_log import UnifiedLog
 from tests.support.disks.faulty_disk import FaultyFileSystem, disk_full, io_error
 from tests.support.disks.logs import DeferredIoPool, append, batch
-from tests.support.in_process.moving import Moving
-from tests.support.in_process.replicas import TP
+from tests.support.in_process.replication.moving import Moving
+from tests.support.in_process.replication.replicas import TP
 
 NONE = ErrorCode.NONE
 VALUES = [b"%d" % number for number in range(10)]

@@ -9,7 +9,7 @@ from odradek.broker.fetch.results import LogAppendResult
 from odradek.broker.replication.alter_log_dirs import HOLD_MAX_MS
 from odradek.protocol.errors import ErrorCode
 from tests.support.disks.logs import DeferredIoPool, batch
-from tests.support.in_process.moving import Moving
+from tests.support.in_process.replication.moving import Moving
 
 NONE = ErrorCode.NONE
 VALUES = [b"%d" % number for number in range(10)]

@@ -21,8 +21,8 @@ from odradek.storage.segment.fetch_data import FetchIsolation
 from odradek.timer.sliced_work import run_through
 from tests.support.async_test import async_test
 from tests.support.disks.logs import DeferredIoPool, append, batch, marker
-from tests.support.in_process.following import FOLLOWER_ID, LEADER_ID, Following, bytes_of, error_in, honest
-from tests.support.in_process.replicas import TP, offsets_of
+from tests.support.in_process.replication.following import FOLLOWER_ID, LEADER_ID, Following, bytes_of, error_in, honest
+from tests.support.in_process.replication.replicas import TP, offsets_of
 
 OTHER = TopicPartition("t", 1)
 BACKOFF_MS = 1_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 from odradek.broker.meters.broker_topic_stats import BrokerTopicStats
 from tests.support.async_test import async_test
 from tests.support.disks.logs import append, batch
-from tests.support.in_process.following import FOLLOWER_ID, Following
-from tests.support.in_process.replicas import TP
+from tests.support.in_process.replication.following import FOLLOWER_ID, Following
+from tests.support.in_process.replication.replicas import TP
 
 
 @async_test

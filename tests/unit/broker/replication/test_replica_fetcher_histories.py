@@ -18,7 +18,7 @@ from odradek.storage.log.unified_log import UnifiedLog
 from odradek.storage.segment.fetch_data import FetchIsolation
 from tests.support.async_test import async_test
 from tests.support.disks.logs import append, read_all, read_bytes
-from tests.support.in_process.following import Following, bytes_of
+from tests.support.in_process.replication.following import Following, bytes_of
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from odradek.protocol.messages.fetch import FetchRequest, FetchResponse
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.async_test import async_test
 from tests.support.disks.logs import append
-from tests.support.in_process.following import Following, bytes_of, error_in, honest
-from tests.support.in_process.replicas import TP
+from tests.support.in_process.replication.following import Following, bytes_of, error_in, honest
+from tests.support.in_process.replication.replicas import TP
 
 OTHER = TopicPartition("t", 1)
 

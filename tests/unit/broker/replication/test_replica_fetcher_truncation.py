@@ -20,8 +20,8 @@ from odradek.storage.offsets import SpecialTimestamp
 from odradek.storage.producers.producer_recovery import REPLAYED_AT_ONCE
 from tests.support.async_test import async_test
 from tests.support.disks.logs import DeferredIoPool, append, batch
-from tests.support.in_process.following import FOLLOWER_ID, LEADER_ID, Following, bytes_of, error_in, honest
-from tests.support.in_process.replicas import TP
+from tests.support.in_process.replication.following import FOLLOWER_ID, LEADER_ID, Following, bytes_of, error_in, honest
+from tests.support.in_process.replication.replicas import TP
 
 BACKOFF_MS = 1_000
 OTHER = TopicPartition("t", 1)

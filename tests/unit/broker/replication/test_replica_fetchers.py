@@ -7,8 +7,8 @@ import pytest
 from odradek.broker.replication.replica_fetchers import fetcher_index
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.async_test import async_test
-from tests.support.in_process.following import FOLLOWER_ID, Following
-from tests.support.in_process.replicas import TP
+from tests.support.in_process.replication.following import FOLLOWER_ID, Following
+from tests.support.in_process.replication.replicas import TP
 
 PARTITIONS = [TopicPartition("t", index) for index in range(4)]
 

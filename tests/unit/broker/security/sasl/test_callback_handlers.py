@@ -22,7 +22,7 @@ from odradek.controller.model.scram_credential import ScramCredential
 from odradek.controller.model.scram_mechanism import ScramMechanism
 from odradek.storage.disk.ports import IoPool
 from tests.support.async_test import async_test
-from tests.support.in_process.sasl_contexts import Tokens, context, slots
+from tests.support.in_process.security.sasl_contexts import Tokens, context, slots
 
 T = TypeVar("T")
 MECHANISM = ScramMechanism.SCRAM_SHA_256

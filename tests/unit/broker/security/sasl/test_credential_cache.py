@@ -12,7 +12,7 @@ from odradek.broker.security.sasl.credential_cache import ScramCredentialCache
 from odradek.broker.security.sasl.ports import SaslAuthenticationError, SaslError, SaslServer
 from odradek.broker.security.sasl.scram import NONCE_BYTES, ScramSaslServer
 from odradek.controller.model.scram_mechanism import ScramMechanism
-from tests.support.in_process.sasl_contexts import context
+from tests.support.in_process.security.sasl_contexts import context
 
 TEXT = "salt=YWJj,stored_key=ZGVm,server_key=Z2hpag==,iterations=4096"
 

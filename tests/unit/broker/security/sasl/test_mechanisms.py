@@ -7,7 +7,7 @@ from odradek.broker.security.sasl.mechanisms import SaslParts, enabled_mechanism
 from odradek.storage.config.config_def import ConfigError
 from odradek.storage.disk.ports import InlineIoPool
 from odradek.timer.clock import ManualClock
-from tests.support.in_process.sasl_contexts import Credentials
+from tests.support.in_process.security.sasl_contexts import Credentials
 
 PARTS = SaslParts(ManualClock(), InlineIoPool(), bytes, Credentials(), None)
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required user_a=b;"

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from odradek.broker.security.sasl import plain
 from odradek.broker.security.sasl.ports import SaslAuthenticationError, SaslServer
 from odradek.storage.config.config_def import ConfigError
-from tests.support.in_process.sasl_contexts import context
+from tests.support.in_process.security.sasl_contexts import context
 
 JAAS = f'{plain.LOGIN_MODULE} required username="alice" password="secret" user_alice="secret" user_bob="";'
 

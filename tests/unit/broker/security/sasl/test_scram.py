@@ -10,7 +10,7 @@ from odradek.broker.security.sasl.scram import ScramSaslClient
 from odradek.broker.security.sasl.scram_messages import ServerFirstMessage
 from odradek.controller.model.scram_credential import ScramCredential
 from odradek.controller.model.scram_mechanism import SCRAM_MECHANISMS, ScramMechanism
-from tests.support.in_process.sasl_contexts import Credentials, Tokens, context
+from tests.support.in_process.security.sasl_contexts import Credentials, Tokens, context
 
 JAAS = f"{scram.LOGIN_MODULE} required username=alice password=secret;"
 

@@ -9,7 +9,7 @@ from odradek.broker.security.sasl.oauth.access_token import IllegalToken
 from odradek.broker.security.sasl.oauth.jwks_setup import JWKS_URL_KEY, make_validator
 from odradek.broker.security.sasl.oauth.urls import ALLOWED_URLS_KEY
 from odradek.storage.config.config_def import ConfigError
-from tests.support.in_process.oauth_contexts import NOW_S, oauth_context
+from tests.support.in_process.security.oauth_contexts import NOW_S, oauth_context
 from tests.support.jwt import ed_jwk, ed_key, jwks, signed
 
 URL = "http://idp/jwks"

@@ -13,7 +13,7 @@ from odradek.broker.security.sasl.oauth.unsecured_validator import UnsecuredVali
 from odradek.broker.security.sasl.oauth.urls import ALLOWED_URLS_KEY
 from odradek.broker.security.sasl.ports import SaslError
 from odradek.storage.config.config_def import ConfigError
-from tests.support.in_process.oauth_contexts import NOW_S, oauth_context
+from tests.support.in_process.security.oauth_contexts import NOW_S, oauth_context
 
 
 def message(settings: dict[str, str], options: dict[str, str]) -> ClientInitialResponse:

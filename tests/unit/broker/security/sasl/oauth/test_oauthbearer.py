@@ -18,7 +18,7 @@ from odradek.broker.security.sasl.oauth.oauthbearer import (
 from odradek.broker.security.sasl.ports import JaasEntry, SaslAuthenticationError, SaslError, SaslServer
 from odradek.storage.config.config_def import ConfigError
 from tests.support.async_test import async_test
-from tests.support.in_process.oauth_contexts import NOW_S, oauth_context
+from tests.support.in_process.security.oauth_contexts import NOW_S, oauth_context
 from tests.support.jwt import ed_jwk, ed_key, jwks, signed, unsigned
 
 CLAIMS = {"sub": "alice", "exp": NOW_S + 60, "iat": NOW_S}

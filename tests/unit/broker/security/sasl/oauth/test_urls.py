@@ -6,7 +6,7 @@ import pytest
 
 from odradek.broker.security.sasl.oauth.urls import ALLOWED_URLS_KEY, allowed_url, file_of
 from odradek.storage.config.config_def import ConfigError
-from tests.support.in_process.oauth_contexts import oauth_context
+from tests.support.in_process.security.oauth_contexts import oauth_context
 
 KEY = "sasl.oauthbearer.jwks.endpoint.url"
 

@@ -1,0 +1,58 @@
+"""Small counts of the hostile soaks, on one broker. The full ones are in `tests/soak/network/`.
+
+Also with small counts: readers that never read, and ten thousand requests on one connection (`test_connections.py`);
+arrays as long as a frame allows, and bodies of one byte (`test_hostile_requests.py`, `test_hostile_frames.py`).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from odradek.protocol.api import ApiKey
+from tests.support.loads.hostile import hostile_input
+from tests.support.loads.hostile.slow_clients import slow_and_idle
+from tests.support.processes.odradek_process import OdradekBroker, running
+from tests.support.wire.raw_client import RawClient
+from tests.support.wire.requests import build
+
+FRAMES = 3_000
+JUNK = 200
+SIZES = 20
+IDLE = 100
+SLOW = 20
+MAX_IDLE_S = 4.0
+SOON_S = 5.0
+"""Looser than in the soak: other tests use the machine at the same time."""
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OdradekBroker]:
+    settings = {**hostile_input.SETTINGS, "connections.max.idle.ms": str(int(MAX_IDLE_S * 1000))}
+    with running(OdradekBroker(tmp_path_factory.mktemp("hostile"), settings)) as process:
+        yield process
+
+
+def test_mutated_requests(broker: OdradekBroker) -> None:
+    hostile_input.mutated_requests(broker, FRAMES, random.randrange(2**32), SOON_S)
+
+
+def test_impossible_sizes(broker: OdradekBroker) -> None:
+    hostile_input.impossible_sizes(broker, SIZES)
+
+
+def test_other_protocols(broker: OdradekBroker) -> None:
+    hostile_input.other_protocols(broker, JUNK, random.randrange(2**32))
+
+
+def test_bombs(broker: OdradekBroker) -> None:
+    hostile_input.bombs(broker, 1, SOON_S)
+
+
+def test_slow_and_idle_clients(broker: OdradekBroker) -> None:
+    with RawClient(broker.host, broker.port) as client:
+        topic = {"name": "t", "num_partitions": 1, "replication_factor": 1}
+        client.call(build(ApiKey.CREATE_TOPICS, topics=[topic], timeout_ms=10_000), 5)
+    slow_and_idle(broker, idle=IDLE, slow=SLOW, max_idle_s=MAX_IDLE_S)
