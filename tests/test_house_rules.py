@@ -80,7 +80,6 @@ NAMED_BY_TESTS_ALONE: dict[str, str] = {
     "controller/admin/policies.py:PolicyViolation": "policies of operators raise it",
     "spark_jobs/common/kafka_options.py": "the interface of jobs that write",
     "testing/": "the interface of users' tests",
-    "broker/faults/record.py:to_json": "the interface of users' tests",
     "timer/clock.py": "the clock of the tests, beside the port it stands in for",
     "protocol/codec/codec.py:generated_source": "for a reader: it prints what the codec has written",
     "protocol/records/batch.py:assign_prefix": "tests are leaders: they give batches their offsets",

@@ -11,7 +11,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -54,6 +54,7 @@ class Batch:
     records_per_second: float
     ends: Offsets  # the offset that the next batch begins with
     lag: int  # what the topics held beyond that, when the batch began
+    report: Mapping[str, object] = field(default_factory=dict, repr=False)  # all that Spark says of it
 
     @classmethod
     def of(cls, progress: Mapping[str, object]) -> Batch | None:
@@ -74,6 +75,7 @@ class Batch:
             records_per_second=float(str(progress["processedRowsPerSecond"])),
             ends=ends,
             lag=lag,
+            report=progress,
         )
 
     def line(self) -> str:
