@@ -142,7 +142,9 @@ class ClusterLinks:
             links.close()
 
     def close(self) -> None:
-        """Close all links but those of `control_transport`, which the controller closes."""
+        """Close all links but those of `control_transport`, which the controller closes. This broker takes no request
+        from its own controller any more."""
+        self.own_link.end()
         self.inter_broker.close()
         for channel in self._controller_channels:
             channel.close()

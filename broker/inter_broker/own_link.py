@@ -34,6 +34,7 @@ class OwnLink:
         self._listener_name = listener_name
         self._timer = timer
         self._serve: Callable[[RequestContext, Request], None] | None = None
+        self._is_ended = False
 
     def serve(self, serve: Callable[[RequestContext, Request], None]) -> None:
         """Set the dispatcher's function; the senders of requests are built before the handlers."""
@@ -43,6 +44,8 @@ class OwnLink:
         self, request: Request, response_type: type[ResponseT], *, version: int | None, timeout_ms: int
     ) -> ResponseT:
         assert self._serve is not None, "a request was sent before the broker was wired"
+        if self._is_ended:
+            raise ConnectionAbortedError("this broker is shutting down")
         api_key = ApiKey(request.API_KEY)
         header = RequestHeader(api_key, API[api_key].max_version if version is None else version, 0, self._client_id)
         caller = _Caller(self._listener_name)
@@ -51,7 +54,11 @@ class OwnLink:
             return cast("ResponseT", await caller.answer)
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Nothing to close: other senders of requests have the same link."""
+
+    def end(self) -> None:
+        """Refuse requests from now on. The controller still sends some, and logs must not be created any more."""
+        self._is_ended = True
 
 
 class _Caller:

@@ -151,14 +151,14 @@ class RunningBroker:
                 fs=self.files,
             ),
         )
-        server.failed.add_done_callback(self._server_failed)
+        server.failed.add_done_callback(lambda failed: self._server_failed(server, failed))
         await server.start()
         self._observations = Observations(server.services)
         return server
 
-    def _server_failed(self, failed: asyncio.Future[None]) -> None:
+    def _server_failed(self, server: KafkaServer, failed: asyncio.Future[None]) -> None:
         error = None if failed.cancelled() else failed.exception()
-        if error is not None:
+        if error is not None and server is self._server:  # not one that a reset has replaced
             self._on_failure(error)
 
     def _end_observations(self, reason: str) -> None:

@@ -106,3 +106,14 @@ async def test_a_broker_that_may_not_or_cannot_move_its_leaderships_sends_no_req
     links.know(2, {2: 9002})
     await cluster_links(links, settings).controlled_shutdown(lambda: 7)
     assert not links.made
+
+
+@async_test
+async def test_after_the_close_this_broker_takes_no_request_from_its_controller() -> None:
+    links, served = FakeLinks(), []
+    linked = cluster_links(links)
+    linked.own_link.serve(lambda ctx, request: served.append(request))
+    linked.close()
+    with pytest.raises(ConnectionAbortedError, match="shutting down"):
+        await linked.own_link.exchange(UpdateMetadataRequest(), UpdateMetadataResponse, version=None, timeout_ms=100)
+    assert not served

@@ -56,3 +56,21 @@ def test_data_in_a_named_place_stays_and_such_a_broker_cannot_be_reset(tmp_path:
         assert cluster_ids[0] == cluster_ids[1]
 
     asyncio.run(test())
+
+
+def test_a_server_that_a_reset_has_replaced_fails_alone() -> None:
+    async def test() -> None:
+        failures: list[BaseException] = []
+        broker = RunningBroker(broker_settings({}, {}), asyncio.get_running_loop(), failures.append)
+        await broker.start()
+        replaced = broker.server
+        await broker.reset()
+        replaced.failed.set_exception(OSError("of the server before"))
+        await asyncio.sleep(0)
+        assert failures == []
+        broker.server.failed.set_exception(OSError("of this one"))
+        await asyncio.sleep(0)
+        assert [str(each) for each in failures] == ["of this one"]
+        await broker.stop()
+
+    asyncio.run(test())
