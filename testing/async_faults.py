@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from odradek.broker.faults.shorthands import SHORTHANDS
+from odradek.broker.faults.rules.shorthands import SHORTHANDS
 from odradek.testing import fault_checks as checks
 from odradek.testing.node.questions import fault_questions  # noqa: F401 - registers its questions
 

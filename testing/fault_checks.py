@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.faults.record import FaultRecord
-from odradek.broker.faults.rule_texts import action_name, rule_of, rule_to_plain
-from odradek.broker.faults.shorthands import SHORTHANDS, spelled_out
+from odradek.broker.faults.rules.rule_texts import action_name, rule_of, rule_to_plain
+from odradek.broker.faults.rules.shorthands import SHORTHANDS, spelled_out
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -4,7 +4,7 @@
         producer.flush()
     fault.assert_called(times=2)
 
-Each name in `broker/faults/shorthands.py` is a method here; `add` takes any action. A fault that is not used as a
+Each name in `broker/faults/rules/shorthands.py` is a method here; `add` takes any action. A fault that is not used as a
 context manager stays until it is removed, or until `clear` or `reset`.
 """
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self, cast
 
-from odradek.broker.faults.shorthands import SHORTHANDS
+from odradek.broker.faults.rules.shorthands import SHORTHANDS
 from odradek.testing import fault_checks as checks
 from odradek.testing.node.questions import fault_questions  # noqa: F401 - registers its questions
 

@@ -10,13 +10,13 @@ from collections import OrderedDict
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
-from odradek.broker.faults import rules
-from odradek.broker.faults.answer_bytes import AlteredAnswer, CorruptedRecords, with_wrong_crc
-from odradek.broker.faults.answer_errors import copied, levels, merge, set_errors, set_throttle_time
-from odradek.broker.faults.faulted_request import FaultedRequest
-from odradek.broker.faults.fetch_errors import fail_fetch, partitions_of
+from odradek.broker.faults.answers.answer_bytes import AlteredAnswer, CorruptedRecords, with_wrong_crc
+from odradek.broker.faults.answers.answer_errors import copied, levels, merge, set_errors, set_throttle_time
+from odradek.broker.faults.answers.faulted_request import FaultedRequest
+from odradek.broker.faults.answers.fetch_errors import fail_fetch, partitions_of
 from odradek.broker.faults.matching import level_of
 from odradek.broker.faults.request_topics import select
+from odradek.broker.faults.rules import rules
 from odradek.broker.network.response_sender import FileRegion
 from odradek.protocol.api import API, ApiKey
 from odradek.protocol.codec.codec import decode, encode, size_of

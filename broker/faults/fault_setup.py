@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from odradek.broker.faults.http_api import HttpApi
-from odradek.broker.faults.http_listener import HttpListener, loopback
-from odradek.broker.faults.yaml_file import read_rules
+from odradek.broker.faults.http.http_api import HttpApi
+from odradek.broker.faults.http.http_listener import HttpListener, loopback
+from odradek.broker.faults.rules.yaml_file import read_rules
 
 if TYPE_CHECKING:
     from odradek.broker.faults.faults import Faults

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.broker.faults.interceptor import FaultInterceptor
 from odradek.broker.faults.matching import RuleState, new_state
-from odradek.broker.faults.rule_texts import Plain, RuleError, rule_of, rule_to_plain
-from odradek.broker.faults.rules import Rule
+from odradek.broker.faults.rules.rule_texts import Plain, RuleError, rule_of, rule_to_plain
+from odradek.broker.faults.rules.rules import Rule
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

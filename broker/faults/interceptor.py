@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 from odradek.broker.faults.actions import Actions
 from odradek.broker.faults.matching import Facts, RuleState, keeps
 from odradek.broker.faults.record import MAX_EVENTS, FaultEvent, FaultRecord
-from odradek.broker.faults.rule_texts import action_to_plain, rule_of
-from odradek.broker.faults.rules import Match, Rule, StaleMetadata
+from odradek.broker.faults.rules.rule_texts import action_to_plain, rule_of
+from odradek.broker.faults.rules.rules import Match, Rule, StaleMetadata
 from odradek.protocol.api import API, ApiKey
 
 if TYPE_CHECKING:

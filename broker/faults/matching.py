@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from odradek.broker.faults.answer_errors import deepest, levels
+from odradek.broker.faults.answers.answer_errors import deepest, levels
 from odradek.broker.faults.request_topics import Keep, TopicName, means_all_topics, topics_of
-from odradek.broker.faults.rules import ALWAYS, CorruptCrc, Error, Match, Rule, StaleMetadata
+from odradek.broker.faults.rules.rules import ALWAYS, CorruptCrc, Error, Match, Rule, StaleMetadata
 from odradek.protocol.api import API, ApiKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from odradek.broker.faults.record import FaultEvent
-    from odradek.broker.faults.rules import Level
+    from odradek.broker.faults.rules.rules import Level
     from odradek.protocol.codec.schema import Request
     from odradek.protocol.headers import RequestHeader
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from odradek.broker.faults.rule_texts import INT_MAX, TEXT_MAX, Plain, RuleError, api_key, rule_of
+from odradek.broker.faults.rules.rule_texts import INT_MAX, TEXT_MAX, Plain, RuleError, api_key, rule_of
 
 FORMAT_VERSION: Final = 1
 

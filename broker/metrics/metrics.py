@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from odradek.broker.config.keys.validators import host_and_port
 from odradek.broker.meters.broker_topic_stats import BrokerTopicStats
 from odradek.broker.metrics.endpoint import MetricsEndpoint, ScrapeFailedError
-from odradek.broker.metrics.families import FAMILIES
+from odradek.broker.metrics.families.families import FAMILIES
 from odradek.broker.metrics.loop_delay import GENERATION_MS, LoopDelay
 from odradek.broker.metrics.request_metrics import RequestMeters
 from odradek.broker.metrics.text import Text, content_type

@@ -8,15 +8,15 @@ from __future__ import annotations
 import sys
 from typing import Final
 
-from odradek.broker.metrics.broker_families import BROKER_FAMILIES
-from odradek.broker.metrics.controller_families import CONTROLLER_FAMILIES
-from odradek.broker.metrics.exporter_families import EXPORTER_FAMILIES
+from odradek.broker.metrics.families.broker_families import BROKER_FAMILIES
+from odradek.broker.metrics.families.controller_families import CONTROLLER_FAMILIES
+from odradek.broker.metrics.families.exporter_families import EXPORTER_FAMILIES
+from odradek.broker.metrics.families.group_families import GROUP_FAMILIES
+from odradek.broker.metrics.families.quota_families import QUOTA_FAMILIES
+from odradek.broker.metrics.families.replica_families import REPLICA_FAMILIES
+from odradek.broker.metrics.families.request_families import REQUEST_FAMILIES
+from odradek.broker.metrics.families.topic_families import TOPIC_FAMILIES
 from odradek.broker.metrics.family import NOT_IN_JMX, Family, Kind
-from odradek.broker.metrics.group_families import GROUP_FAMILIES
-from odradek.broker.metrics.quota_families import QUOTA_FAMILIES
-from odradek.broker.metrics.replica_families import REPLICA_FAMILIES
-from odradek.broker.metrics.request_families import REQUEST_FAMILIES
-from odradek.broker.metrics.topic_families import TOPIC_FAMILIES
 
 _INTRODUCTION: Final = """# Metrics
 

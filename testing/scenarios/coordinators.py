@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.faults.shorthands import spelled_out
+from odradek.broker.faults.rules.shorthands import spelled_out
 from odradek.testing.scenarios.scenario import Scenario
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.faults.durations import to_ms
+from odradek.broker.faults.rules.durations import to_ms
 from odradek.testing.scenarios.scenario import Scenario
 
 if TYPE_CHECKING:

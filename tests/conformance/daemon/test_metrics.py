@@ -15,7 +15,7 @@ import pytest
 import yaml
 from confluent_kafka import Consumer, Producer
 
-from odradek.broker.metrics.families import FAMILIES
+from odradek.broker.metrics.families.families import FAMILIES
 from tests.support.in_process.scraping import OPEN_METRICS, Scraped
 from tests.support.processes.apache.jvm import REPOSITORY
 from tests.support.processes.odradek_process import OdradekBroker, running

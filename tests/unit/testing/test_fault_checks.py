@@ -4,7 +4,7 @@ import pytest
 
 from odradek.broker.faults.faults import RuleStatus
 from odradek.broker.faults.record import FaultEvent, FaultRecord
-from odradek.broker.faults.rule_texts import RuleError
+from odradek.broker.faults.rules.rule_texts import RuleError
 from odradek.testing import fault_checks as checks
 
 EVENT = FaultEvent(

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from odradek.broker.faults.record import FaultRecord
-from odradek.broker.faults.rule_texts import RuleError
+from odradek.broker.faults.rules.rule_texts import RuleError
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.decode_error import DecodeError
 from odradek.protocol.codec.schema import Request, Response

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.faults.rule_texts import ACTIONS, rule_of
-from odradek.broker.faults.rules import Rule
-from odradek.broker.faults.shorthands import SHORTHANDS
-from odradek.broker.faults.yaml_file import rules_of
+from odradek.broker.faults.rules.rule_texts import ACTIONS, rule_of
+from odradek.broker.faults.rules.rules import Rule
+from odradek.broker.faults.rules.shorthands import SHORTHANDS
+from odradek.broker.faults.rules.yaml_file import rules_of
 from odradek.testing import Broker
 
 PAGE = (Path(__file__).resolve().parents[4] / "docs" / "faults.md").read_text("utf-8")

@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from odradek.broker.metrics.families import FAMILIES
+from odradek.broker.metrics.families.families import FAMILIES
 from odradek.broker.metrics.family import NOT_IN_JMX
 from odradek.protocol.api import ApiKey
 from tests.support.in_process.scraping import Scraped

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from odradek.broker.faults import faults as module
-from odradek.broker.faults.rule_texts import RuleError, rule_of
+from odradek.broker.faults.rules.rule_texts import RuleError, rule_of
 from tests.support.async_test import async_test
 from tests.support.in_process.connections.faulty_dispatching import Faulty
 

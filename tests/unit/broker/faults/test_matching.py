@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from odradek.broker.faults.matching import Facts, new_state
-from odradek.broker.faults.rule_texts import rule_of
+from odradek.broker.faults.rules.rule_texts import rule_of
 from odradek.protocol.api import API, ApiKey
 from odradek.protocol.codec.schema import Request
 from odradek.protocol.headers import RequestHeader

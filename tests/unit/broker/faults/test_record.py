@@ -5,7 +5,7 @@ import json
 import pytest
 
 from odradek.broker.faults.record import MAX_EVENTS, FaultEvent, FaultRecord
-from odradek.broker.faults.rule_texts import RuleError
+from odradek.broker.faults.rules.rule_texts import RuleError
 
 EVENT = FaultEvent(
     number=1,

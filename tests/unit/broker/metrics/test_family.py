@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from odradek.broker.metrics.families import FAMILIES
+from odradek.broker.metrics.families.families import FAMILIES
 from odradek.broker.metrics.family import NOT_IN_JMX, Family, Kind
 
 OF_KAFKA = [family for family in FAMILIES if family.mbean != NOT_IN_JMX]

@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from odradek.broker.metadata.metadata_cache import MetadataCache
-from odradek.broker.metrics.families import FAMILIES
+from odradek.broker.metrics.families.families import FAMILIES
 from odradek.broker.metrics.view import View
 from odradek.protocol.messages.metadata import MetadataRequest
 from odradek.timer.sliced_work import SlicedWork, Steps

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from odradek.broker.metrics.families import FAMILIES
+from odradek.broker.metrics.families.families import FAMILIES
 from odradek.broker.metrics.reference import page
 from tests.support.processes.apache.jvm import REPOSITORY
 

@@ -4,7 +4,7 @@ import pickle
 
 from odradek.broker.faults.faults import RuleStatus
 from odradek.broker.faults.record import FaultRecord
-from odradek.broker.faults.rule_texts import RuleError
+from odradek.broker.faults.rules.rule_texts import RuleError
 from odradek.testing import Broker
 from odradek.testing.node.questions import fault_questions
 from odradek.testing.node.questions.questions import QUESTIONS

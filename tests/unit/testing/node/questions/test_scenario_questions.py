@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.broker.faults.rule_texts import RuleError
+from odradek.broker.faults.rules.rule_texts import RuleError
 from odradek.testing import Broker
 from odradek.testing.node.questions import scenario_questions
 from odradek.testing.node.questions.questions import QUESTIONS

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from odradek.broker.faults.rule_texts import ACTIONS, RuleError, rule_of, rule_to_plain
-from odradek.broker.faults.rules import Delay, Error, Level, Match, Rule
-from odradek.broker.faults.shorthands import SHORTHANDS, spelled_out
+from odradek.broker.faults.rules.rule_texts import ACTIONS, RuleError, rule_of, rule_to_plain
+from odradek.broker.faults.rules.rules import Delay, Error, Level, Match, Rule
+from odradek.broker.faults.rules.shorthands import SHORTHANDS, spelled_out
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.field import VersionRange
 from odradek.protocol.errors import ErrorCode

@@ -7,8 +7,8 @@ import random
 import pytest
 
 from odradek.broker.error_responses import error_response
-from odradek.broker.faults.answer_errors import deepest, levels, merge, set_errors, set_throttle_time
-from odradek.broker.faults.rules import Level
+from odradek.broker.faults.answers.answer_errors import deepest, levels, merge, set_errors, set_throttle_time
+from odradek.broker.faults.rules.rules import Level
 from odradek.protocol.api import API, ApiKey
 from odradek.protocol.codec.codec import decode, encode
 from odradek.protocol.errors import ErrorCode

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from odradek.broker.faults.http_api import HttpApi
-from odradek.broker.faults.http_listener import MAX_BODY_BYTES, REQUEST_TIMEOUT_MS, HttpListener, loopback
+from odradek.broker.faults.http.http_api import HttpApi
+from odradek.broker.faults.http.http_listener import MAX_BODY_BYTES, REQUEST_TIMEOUT_MS, HttpListener, loopback
 from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.network.http_requests import MAX_CONNECTIONS, MAX_HEAD_BYTES
 from odradek.timer.clock import ManualClock

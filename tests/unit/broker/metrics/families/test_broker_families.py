@@ -4,7 +4,7 @@ from collections import Counter
 from types import SimpleNamespace
 from typing import cast
 
-from odradek.broker.metrics.broker_families import MAX_CLIENT_SOFTWARE
+from odradek.broker.metrics.families.broker_families import MAX_CLIENT_SOFTWARE
 from odradek.broker.network.authentication_counts import AuthenticationCounts
 from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.network.memory_pool import ConnectionMemory, MemoryPool

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.broker.faults.durations import to_ms
+from odradek.broker.faults.rules.durations import to_ms
 
 
 @pytest.mark.parametrize(

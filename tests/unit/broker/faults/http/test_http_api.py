@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from odradek.broker.faults.http_api import MAX_RULES_AT_ONCE, HttpApi
+from odradek.broker.faults.http.http_api import MAX_RULES_AT_ONCE, HttpApi
 from tests.support.in_process.connections.faulty_dispatching import Faulty
 
 

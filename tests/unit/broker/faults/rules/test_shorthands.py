@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.broker.faults.rule_texts import rule_of
-from odradek.broker.faults.rules import Error
-from odradek.broker.faults.shorthands import SHORTHANDS, spelled_out
+from odradek.broker.faults.rules.rule_texts import rule_of
+from odradek.broker.faults.rules.rules import Error
+from odradek.broker.faults.rules.shorthands import SHORTHANDS, spelled_out
 from odradek.protocol.errors import ErrorCode
 
 

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.faults.rule_texts import RuleError, rule_of
+from odradek.broker.faults.rules.rule_texts import RuleError, rule_of
 from odradek.broker.machine.startup_error import StartupError
 
 if TYPE_CHECKING:
     from yaml import Node
 
-    from odradek.broker.faults.rules import Rule
+    from odradek.broker.faults.rules.rules import Rule
 
 MAX_FILE_BYTES: Final = 1024 * 1024
 

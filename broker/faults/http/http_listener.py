@@ -15,13 +15,13 @@ import logging
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.faults.http_api import RULES, Answer
+from odradek.broker.faults.http.http_api import RULES, Answer
 from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.machine.timed_waits import deadline
 from odradek.broker.network.http_requests import end_response, http_server, listen, read_head
 
 if TYPE_CHECKING:
-    from odradek.broker.faults.http_api import HttpApi
+    from odradek.broker.faults.http.http_api import HttpApi
     from odradek.timer.system_timer import SystemTimer
 
 logger = logging.getLogger(__name__)

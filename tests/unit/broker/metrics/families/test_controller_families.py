@@ -4,7 +4,7 @@ import inspect
 
 import pytest
 
-from odradek.broker.metrics.controller_families import STATES
+from odradek.broker.metrics.families.controller_families import STATES
 from odradek.controller import events
 from tests.support.in_process.in_process_broker import InProcessBroker
 from tests.support.in_process.scraping import ScrapedBroker

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.broker.metrics import quota_families
+from odradek.broker.metrics.families import quota_families
 from tests.support.in_process.in_process_broker import InProcessBroker
 from tests.support.in_process.scraping import ScrapedBroker
 

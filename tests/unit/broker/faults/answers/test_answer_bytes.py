@@ -4,7 +4,13 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from odradek.broker.faults.answer_bytes import SLICE_BYTES, AlteredAnswer, CorruptedRecords, read_region, with_wrong_crc
+from odradek.broker.faults.answers.answer_bytes import (
+    SLICE_BYTES,
+    AlteredAnswer,
+    CorruptedRecords,
+    read_region,
+    with_wrong_crc,
+)
 from odradek.broker.network.sliced_records import SlicedRecords
 from odradek.protocol.records.batch import view_batch
 from odradek.protocol.records.errors import CorruptRecordError

@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from odradek.broker.metrics.families.replica_families import is_under_replicated
 from odradek.broker.metrics.family import Family, Sample, gauge, gauges
 from odradek.broker.metrics.labels import labelled
-from odradek.broker.metrics.replica_families import is_under_replicated
 from odradek.broker.metrics.view import View
 from odradek.broker.partition.partition import Partition
 from odradek.coordinator.group.state.group_metadata import GroupMetadata

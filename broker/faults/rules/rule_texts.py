@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Final, cast
 
-from odradek.broker.faults.durations import to_ms
-from odradek.broker.faults.rules import (
+from odradek.broker.faults.rules.durations import to_ms
+from odradek.broker.faults.rules.rules import (
     ALWAYS,
     MAX_DELAY_MS,
     Action,
@@ -31,7 +31,7 @@ from odradek.broker.faults.rules import (
     StaleMetadata,
     Throttle,
 )
-from odradek.broker.faults.shorthands import SHORTHANDS, spelled_out
+from odradek.broker.faults.rules.shorthands import SHORTHANDS, spelled_out
 from odradek.protocol.api import API, ApiKey
 from odradek.protocol.codec.field import VersionRange
 from odradek.protocol.errors import ErrorCode

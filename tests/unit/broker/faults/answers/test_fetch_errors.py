@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from odradek.broker.faults.fetch_errors import fail_fetch, partitions_of
+from odradek.broker.faults.answers.fetch_errors import fail_fetch, partitions_of
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 

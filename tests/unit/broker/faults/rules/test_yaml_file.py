@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.faults.rules import Delay, Drop
-from odradek.broker.faults.yaml_file import MAX_FILE_BYTES, read_rules, rules_of
+from odradek.broker.faults.rules.rules import Delay, Drop
+from odradek.broker.faults.rules.yaml_file import MAX_FILE_BYTES, read_rules, rules_of
 from odradek.broker.machine.startup_error import StartupError
 
 FILE = """

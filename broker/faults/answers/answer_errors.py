@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final, TypeVar, cast
 
 from odradek.broker.faults.request_topics import NAMES, Keep, TopicName, copy_struct, index_of, topic_of
-from odradek.broker.faults.rules import Level
+from odradek.broker.faults.rules.rules import Level
 from odradek.protocol.codec.schema import Kind, Response, Struct
 from odradek.protocol.errors import ErrorCode
 

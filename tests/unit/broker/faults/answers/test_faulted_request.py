@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.broker.faults.faulted_request import FaultedRequest
+from odradek.broker.faults.answers.faulted_request import FaultedRequest
 from odradek.broker.network.request import RequestContext
 from odradek.protocol.codec.schema import Response
 from odradek.protocol.headers import RequestHeader

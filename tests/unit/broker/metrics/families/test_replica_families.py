@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.broker.metrics.replica_families import LATE_TRANSACTION_BUFFER_MS
+from odradek.broker.metrics.families.replica_families import LATE_TRANSACTION_BUFFER_MS
 from odradek.controller.model.leader_and_isr import LeaderAndIsr
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition

@@ -20,7 +20,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.broker.faults.record import FaultRecord
-from odradek.broker.faults.rule_texts import RuleError
+from odradek.broker.faults.rules.rule_texts import RuleError
 
 if TYPE_CHECKING:
     from odradek.broker.faults.faults import Faults

@@ -1,0 +1,1 @@
+"""Faults on command over HTTP, for tests in other languages."""

@@ -1,0 +1,1 @@
+"""What a fault is: rules as values, as JSON and YAML, and by name."""
