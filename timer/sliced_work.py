@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator
-from typing import Final, TypeAlias, TypeVar, cast
+from typing import Final, TypeAlias, TypeVar
 
 from odradek.timer.clock import Clock
 from odradek.timer.system_timer import SystemTimer
@@ -49,7 +49,8 @@ def run_through(work: Generator[Wait | None, None, T]) -> T:
         try:
             wait = next(work)
         except StopIteration as end:
-            return cast("T", end.value)
+            result: T = end.value
+            return result
         assert wait is None, "run_through cannot wait"
 
 

@@ -168,11 +168,12 @@ def _by_topic(answers: Answers) -> Generator[None, None, list[FetchableTopicResp
     topics: list[FetchableTopicResponse] = []
     last: tuple[str | None, bytes] | None = None
     for fetch, data in answers:
+        if topics:
+            yield
         if last != (fetch.topic, fetch.topic_id):
             last = (fetch.topic, fetch.topic_id)
             topics.append(FetchableTopicResponse(topic=fetch.topic or "", topic_id=fetch.topic_id, partitions=[]))
         topics[-1].partitions.append(data)
-        yield
     return topics
 
 
@@ -229,6 +230,8 @@ def _requested(
     for topic in request.topics:
         name = topic.topic if version < TOPIC_ID_VERSION else topic_name(topic.topic_id)
         for part in topic.partitions:
+            if found:
+                yield
             fetch = PartitionFetch(
                 name,
                 topic.topic_id,
@@ -240,7 +243,6 @@ def _requested(
                 last_fetched_epoch=part.last_fetched_epoch,
             )
             found[fetch.key] = fetch
-            yield
     return found.values()
 
 

@@ -78,7 +78,9 @@ class LogReads:
         if session is not None and params.is_from_follower:
             session.last_fetch.ms = self._clock.monotonic_ms()
         results = yield from self._read(params, fetches, repeat(None), update_follower_state=True)
-        readable = sum(result.size_in_bytes for result in results)
+        readable = 0
+        for result in results:
+            readable += result.size_in_bytes
         answer_now = (
             params.max_wait_ms <= 0
             or (not fetches and session is None)
@@ -108,8 +110,9 @@ class LogReads:
         """
         if self._selector is not None and not params.is_from_follower:
             return
-        for result in results:
-            yield None
+        for index, result in enumerate(results):
+            if index:
+                yield None
             fetch = result.fetch
             session = fetch.session
             if session is None or not session.may_rest or fetch.is_resting or not result.is_sent:
@@ -145,8 +148,10 @@ class LogReads:
         """
         left = params.max_bytes
         min_one_message = not params.hard_max_bytes
-        results = []
+        results: list[LogReadResult] = []
         for fetch, known_result in zip(fetches, known, strict=False):
+            if results:
+                yield
             if known_result is not None:
                 results.append(known_result)
                 continue
@@ -156,7 +161,6 @@ class LogReads:
                 min_one_message = False
                 left = max(0, left - size)
             results.append(result)
-            yield
         return results
 
     def _read_one(

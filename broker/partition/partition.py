@@ -263,8 +263,9 @@ class Partition(Leadership):
         log = self.local_log_with_epoch(current_leader_epoch, leader_only)
         if follower_id >= 0:
             self.in_sync.check_follower(follower_id, current_leader_epoch)
-        high_watermark, start, end = log.high_watermark, log.log_start_offset, log.log_end_offset
-        stable = log.last_stable_offset
+        watermarks = log.watermarks
+        high_watermark, stable = watermarks.high_watermark, watermarks.last_stable_offset
+        start, end = watermarks.log_start_offset, log.local_log.log_end_offset
         diverging = None
         if last_fetched_epoch >= 0:
             diverging = self._divergence(log, fetch_offset, last_fetched_epoch)

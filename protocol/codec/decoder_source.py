@@ -12,8 +12,8 @@ into the memoryview. (Small messages are copied once; large ones are the ones wi
 and count is compared with `end - pos` before it is used; array elements and tagged fields are counted against `values`;
 a read beyond the end raises DecodeError, or an IndexError or struct.error that `codec.decode` turns into one.
 
-A decoder `in_steps` is the same function as a generator: it yields after each element of an array, except of numbers,
-which are read with one call.
+A decoder `in_steps` is the same function as a generator: it yields after every `ELEMENTS_A_STEP` elements of an array,
+except of numbers, which are read with one call.
 """
 
 from __future__ import annotations
@@ -34,7 +34,15 @@ from odradek.protocol.codec.decode_error import (
 )
 from odradek.protocol.codec.limits import MAX_STRING_BYTES
 from odradek.protocol.codec.schema import FRESH, Field, Kind, Message, Primitive, RawTaggedField, Struct
-from odradek.protocol.codec.source_writer import FORMATS, SMALL_ARRAY, WIDTHS, SourceWriter, fields_at, holds_records
+from odradek.protocol.codec.source_writer import (
+    ELEMENTS_A_STEP,
+    FORMATS,
+    SMALL_ARRAY,
+    WIDTHS,
+    SourceWriter,
+    fields_at,
+    holds_records,
+)
 from odradek.protocol.codec.varint import uvarint_tail
 
 _GLOBALS: dict[str, object] = {
@@ -212,7 +220,7 @@ class DecoderSource(SourceWriter):
             with self.block(f"for _ in range({count}):"):
                 self._primitive(element.kind, False, self._flexible, "item", label)
                 self.line(f"{items}.append(item)")
-                self._end_step()
+                self._end_step(items)
             self.line(f"{target} = {items}")
 
     def _struct_elements(self, struct: type[Struct], count: str, target: str) -> None:
@@ -226,7 +234,7 @@ class DecoderSource(SourceWriter):
                 item = self._struct(struct)
                 self._flush()
                 self.line(f"{items}.append({item})")
-                self._end_step()
+                self._end_step(items)
         self.line(f"{target} = {items}")
 
     def _fixed_elements(self, struct: type[Struct], in_place: list[Field], count: str, items: str) -> None:
@@ -245,13 +253,13 @@ class DecoderSource(SourceWriter):
                 else:
                     self._default(item, field)
             self.line(f"{items}.append({item})")
-            self._end_step()
+            self._end_step(items)
         self.line("pos = stop")
 
-    def _end_step(self) -> None:
-        """In a decoder in steps: yield, because another element is in its array."""
+    def _end_step(self, items: str) -> None:
+        """In a decoder in steps: yield, if enough elements are in the array."""
         if self._in_steps:
-            self.line("yield")
+            self.line(f"if not len({items}) % {ELEMENTS_A_STEP}: yield")
 
     def _tagged_section(self, struct: type[Struct], target: str, tagged: list[Field]) -> None:
         count = self.local("t")

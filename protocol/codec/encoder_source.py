@@ -8,7 +8,7 @@ the positions in `out` of record batches, which may be regions of files and stay
 
 Two encoders exist per version. The plain one leaves no room for tagged fields that this schema does not know; when it
 meets one, it raises `RetainedTags`, and `codec.encode` takes the second, `retaining` one. An encoder `in_steps` is the
-plain one as a generator, which yields after each element of an array.
+plain one as a generator, which yields after every `ELEMENTS_A_STEP` elements of an array.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import cast
 from odradek.protocol.codec.constructor_source import default_source
 from odradek.protocol.codec.limits import MAX_STRING_BYTES
 from odradek.protocol.codec.schema import FRESH, Field, Kind, Message, Primitive, RawTaggedField, Struct
-from odradek.protocol.codec.source_writer import FORMATS, SMALL_ARRAY, SourceWriter, fields_at
+from odradek.protocol.codec.source_writer import ELEMENTS_A_STEP, FORMATS, SMALL_ARRAY, SourceWriter, fields_at
 from odradek.protocol.codec.varint import ONE_BYTE, write_uvarint
 
 
@@ -211,14 +211,17 @@ class EncoderSource(SourceWriter):
             self._numbers(FORMATS[element.kind], value, size)
             return
         item = self.local("o")
-        with self.block(f"for {item} in {value}:"):
+        each = f"for {item} in {value}:"
+        if self._in_steps:
+            each = f"for {size}, {item} in enumerate({value}, 1):"
+        with self.block(each):
             if isinstance(element, Primitive):
                 self._primitive(element.kind, False, self._flexible, item, label)
             else:
                 self._struct(element, item)
             self._flush()
             if self._in_steps:
-                self.line("yield")
+                self.line(f"if not {size} % {ELEMENTS_A_STEP}: yield")
 
     def _numbers(self, code: str, value: str, size: str) -> None:
         small = self.bind("small", code, tuple(Layout(f">{n}{code}").pack for n in range(SMALL_ARRAY + 1)))

@@ -14,6 +14,9 @@ from odradek.protocol.codec.field import Field, Kind, Primitive, StructType
 SMALL_ARRAY = 16
 """Arrays of numbers up to this length (replicas, ISRs) are read and written with a layout made in advance."""
 
+ELEMENTS_A_STEP = 16
+"""Elements of an array that are decoded or encoded in one step; those of arrays inside them count by themselves."""
+
 FORMATS = {
     Kind.BOOL: "?",
     Kind.INT8: "b",

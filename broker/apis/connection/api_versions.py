@@ -12,6 +12,7 @@ Kafka: KafkaApis.handleApiVersionsRequest, ApiVersionManager.apiVersionResponse.
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.apis import HANDLERS
@@ -81,5 +82,6 @@ def _served(apis: Mapping[int, ApiSpec], metadata_version: MetadataVersion) -> l
     return [_advertised(spec) for spec in apis.values() if spec.key in HANDLERS and spec.key not in hidden]
 
 
+@cache
 def _advertised(spec: ApiSpec) -> ApiVersion:
     return ApiVersion(api_key=spec.key, min_version=spec.min_version, max_version=spec.max_version)

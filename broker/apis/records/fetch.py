@@ -12,9 +12,9 @@ Kafka: KafkaApis.handleFetchRequest.
 
 from __future__ import annotations
 
-from collections.abc import Container, Generator, Sequence
+from collections.abc import Container, Generator, Sequence, Set
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from odradek.broker.apis.authorization import EVERYTHING, authorize, filter_by_authorized
 from odradek.broker.apis.leaders import name_leader
@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 FUTURE_REPLICA_ID = -3
 
 INT32_SIZE = 4
+
+NO_PARTITIONS: Final[Set[PartitionFetch]] = frozenset()
 
 LAST_MAGIC_0_VERSION = 1
 FIRST_V2_BATCH_VERSION = 4
@@ -97,17 +99,18 @@ def _fetch(
     may_read: Container[str] | None = EVERYTHING
     if broker.authorizer is not None:
         may_read = yield from _authorized_topics(broker, ctx, context, asked_by)
-    erroneous: dict[int, PartitionData] = {}
+    erroneous: list[tuple[PartitionFetch, PartitionData]] = []
     interesting: list[PartitionFetch] = []
     for index, fetch in enumerate(context.partitions):
+        if index:
+            yield None
         error = _refusal(broker, fetch, may_read)
         if error != ErrorCode.NONE:
-            erroneous[index] = _error(fetch, error)
+            erroneous.append((fetch, _error(fetch, error)))
         else:
             interesting.append(fetch)
-        yield None
     if erroneous and not asked_by.is_follower:  # Apache Kafka's order of errors in an answer to a consumer
-        erroneous = dict(sorted(erroneous.items(), key=lambda found: found[1].error_code != ErrorCode.UNKNOWN_TOPIC_ID))
+        erroneous.sort(key=lambda found: found[1].error_code != ErrorCode.UNKNOWN_TOPIC_ID)
     if not (interesting or (context.has_resting and may_read is not None)):
         yield from _respond(broker, ctx, context, (), erroneous, replica_id)
         return
@@ -129,7 +132,7 @@ def _fetch(
         client=ClientMetadata(request.rack_id, ctx.connection.listener_name) if version >= 11 else None,
     )
     reads = broker.replica_manager.reads
-    refused = frozenset(context.partitions[index] for index in erroneous)
+    refused = {fetch for fetch, _ in erroneous} if erroneous else NO_PARTITIONS
 
     def answer(results: Sequence[LogReadResult]) -> Steps:
         is_sent = yield from _respond(broker, ctx, context, results, erroneous, replica_id)
@@ -190,7 +193,7 @@ def _respond(
     ctx: RequestContext,
     context: FetchContext,
     results: Sequence[LogReadResult],
-    erroneous: dict[int, PartitionData],
+    erroneous: Answers,
     replica_id: int,
 ) -> Generator[Wait | None, None, bool]:
     """Returns whether the response has the results; that of a throttled consumer is empty."""
@@ -198,8 +201,9 @@ def _respond(
     endpoints: dict[int, NodeEndpoint] = {}
     answers = []
     to_convert: list[tuple[PartitionData, LazyDownConversionRecords]] = []
-    for result in results:
-        yield None
+    for index, result in enumerate(results):
+        if index:
+            yield None
         if version >= FIRST_ZSTD_VERSION and context.has_sent(result):
             continue  # after the first response only partitions that have changed
         data = _partition_data(broker, result, version, is_follower, to_convert)
@@ -207,8 +211,7 @@ def _respond(
             topic_partition = TopicPartition(result.fetch.topic or "", result.fetch.partition)
             name_leader(broker, ctx, topic_partition, data.current_leader, endpoints, NodeEndpoint)
         answers.append((result.fetch, data))
-    answers.extend((context.partitions[index], data) for index, data in erroneous.items())
-    yield None
+    answers += erroneous
     if broker.quotas.fetch.is_enabled and not is_follower:
         throttle_ms = throttle_fetch(broker.quotas, ctx, (yield from _response_size(context, answers, version)))
         if throttle_ms:
@@ -218,11 +221,8 @@ def _respond(
             return False
     response = yield from context.respond(answers, broker.clock.monotonic_ms())
     response.node_endpoints = list(endpoints.values())
-    if broker.replica_manager.partitions.topic_stats is not None:
-        yield from _count_sent(broker.replica_manager.partitions, response, replica_id)
-    if is_follower:
-        broker.quotas.request.charge_exempt(ctx)
-        yield from _record_throttled(broker, response)
+    if is_follower or broker.replica_manager.partitions.topic_stats is not None:
+        yield from _account(broker, ctx, response, replica_id)
     if not to_convert:
         ctx.reply(response)
         return True
@@ -239,6 +239,15 @@ def _respond(
 
     convert_firsts([records for _, records in to_convert], broker.io_pool, converted)
     return True
+
+
+def _account(broker: Services, ctx: RequestContext, response: FetchResponse, replica_id: int) -> Steps:
+    """Count what is sent for the metrics and, to a follower, for the throttle."""
+    if broker.replica_manager.partitions.topic_stats is not None:
+        yield from _count_sent(broker.replica_manager.partitions, response, replica_id)
+    if replica_id >= 0:
+        broker.quotas.request.charge_exempt(ctx)
+        yield from _record_throttled(broker, response)
 
 
 def _response_size(context: FetchContext, answers: Answers, version: int) -> Generator[None, None, int]:

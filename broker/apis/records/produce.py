@@ -52,6 +52,9 @@ Checked: TypeAlias = "tuple[memoryview, bool, ErrorCode]"
 SMALL_FRAME_BYTES = 64 * SMALL_REQUEST_PARTITIONS
 """A frame of this size cannot contain more than `SMALL_REQUEST_PARTITIONS` partitions with a batch."""
 
+SMALL_BATCH_FRAME_BYTES = 1024 * 1024
+"""A frame of this size with one partition takes one step in any case."""
+
 BATCHES_A_STEP = 500
 """Batches of one partition that are looked at in one step: half a millisecond. Only old clients send more than one."""
 
@@ -63,7 +66,14 @@ FIRST_ABORTABLE_VERSION = 11
 
 def handle(broker: Services, ctx: RequestContext, request: ProduceRequest) -> None:
     work = _produce(broker, ctx, request)
-    now_or_in_slices(broker, ctx, request, work, is_small=ctx.size <= SMALL_FRAME_BYTES)
+    now_or_in_slices(broker, ctx, request, work, is_small=_is_small(ctx, request))
+
+
+def _is_small(ctx: RequestContext, request: ProduceRequest) -> bool:
+    if ctx.size <= SMALL_FRAME_BYTES:
+        return True
+    topics = request.topic_data
+    return ctx.size <= SMALL_BATCH_FRAME_BYTES and len(topics) == 1 and len(topics[0].partition_data) == 1
 
 
 def _produce(broker: Services, ctx: RequestContext, request: ProduceRequest) -> Steps:

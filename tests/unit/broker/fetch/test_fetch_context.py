@@ -133,7 +133,7 @@ def test_a_request_changes_one_partition_of_its_session_a_step() -> None:
     assert session is not None
     making = broker.opening(request(*range(1, MANY + 1), session=session_id, epoch=1))
     sizes = [len(session.partitions) for _ in making]
-    assert sizes == [1] * MANY + list(range(2, MANY + 2)), "they are named first"
+    assert sizes == [1] * (MANY - 1) + list(range(2, MANY + 2)), "they are named first"
 
 
 def test_changed_answers_are_selected_one_partition_a_step() -> None:
@@ -142,7 +142,7 @@ def test_changed_answers_are_selected_one_partition_a_step() -> None:
     context = broker.open(request(session=session_id, epoch=1))
     answers = [(fetch, told(fetch.partition, high_watermark=1)) for fetch in context.partitions]
     told_of = [sum(fetch.sent_high_watermark == 1 for fetch, _ in answers) for _ in context.respond(answers, 0)]
-    assert told_of == [*range(MANY), *[MANY] * MANY]
+    assert told_of == [*range(MANY), *[MANY] * (MANY - 1)]
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,6 @@ def test_a_session_that_is_not_the_same_after_the_steps_is_an_error(meanwhile: s
     broker = Broker()
     session_id = broker.fetch(request(0)).session_id
     making = broker.opening(request(1, session=session_id, epoch=1))
-    next(making)
     next(making)
     if meanwhile == "it is closed":
         broker.cache.remove(session_id)

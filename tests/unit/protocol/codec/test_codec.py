@@ -25,6 +25,7 @@ from odradek.protocol.codec.codec import (
     size_of,
 )
 from odradek.protocol.codec.schema import Message
+from odradek.protocol.codec.source_writer import ELEMENTS_A_STEP
 from odradek.protocol.messages.coordinator_records import OffsetCommitKey, OffsetCommitValue
 from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -132,15 +133,16 @@ def test_pieces_are_joined_in_parts_of_limited_size(has_records: bool) -> None:
         assert max(map(len, parts)) < len(at_once[0]) / 2
 
 
-def test_every_element_of_an_array_is_a_step() -> None:
-    request = MetadataRequest(topics=[MetadataRequestTopic(name=str(number)) for number in range(100)])
+def test_some_elements_of_an_array_are_a_step() -> None:
+    count = 100 * ELEMENTS_A_STEP
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=str(number)) for number in range(count)])
     for version in (1, 9):
         _, steps = finish(encode_parts_in_steps(request, version))
         assert steps >= 100
         _, steps = finish(decode_in_steps(MetadataRequest, encode(request, version), version))
         assert steps >= 100
     deletion = OffsetDeleteRequest(
-        topics=[OffsetDeleteRequestTopic(partitions=[OffsetDeleteRequestPartition() for _ in range(100)])]
+        topics=[OffsetDeleteRequestTopic(partitions=[OffsetDeleteRequestPartition() for _ in range(count)])]
     )
     assert finish(decode_in_steps(OffsetDeleteRequest, encode(deletion, 0), 0))[1] >= 100, "of fixed width, too"
 
