@@ -24,6 +24,9 @@ ALL_PERMISSIONS: Final = int(
 OPEN: Final = (Acl(ALL_PERMISSIONS, ANYONE),)
 READ_ONLY: Final = (Acl(int(Permission.READ), ANYONE),)
 
+ACLS_MAX: Final = 100_000
+"""The ACLs of a node. A request has fewer, but `auth` is replaced by all identities that a client has proved."""
+
 _ADDRESS_BITS: Final = 32
 
 
@@ -55,6 +58,8 @@ def fixed_acls(acls: Sequence[Acl] | None, identities: Iterable[Identity]) -> li
             if not proved:
                 raise Refused(Code.INVALID_ACL)
             fixed += proved
+            if len(fixed) > ACLS_MAX:
+                raise Refused(Code.INVALID_ACL)
         elif name is not None and (
             (scheme == "digest" and _is_digest(name)) or (scheme == "ip" and _network(name) is not None)
         ):

@@ -21,6 +21,7 @@ class Client:
         self.session_id = 0
         self.identities: dict[Identity, None] = {Identity("ip", address): None}
         self.is_gone = False
+        """No request of the client is applied any more. The event loop sets it, too."""
         self.has_sent_junk = False
         """The first such request of a connection is logged, and no other."""
         self.last_operation = "NA"

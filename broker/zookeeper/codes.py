@@ -105,6 +105,10 @@ class EventType(IntEnum):
     CHILDREN_CHANGED = 4
 
 
+class LimitExceeded(Exception):
+    """A request that takes more memory than one client may take: its connection is closed."""
+
+
 class Refused(Exception):
     """A request that is answered with an error. ZooKeeper: KeeperException."""
 

@@ -118,6 +118,8 @@ class ServiceConnection(asyncio.Protocol):
         self.client = Client("")
         self.address = ("", 0)
         self.session_timeout_ms = 0
+        self.closed_ms: int | None = None
+        """When `close` was called, in monotonic time."""
         self.established_ms = server.clock.time_ms()
         self.made_ms = server.clock.monotonic_ms()
         self.outstanding = 0
@@ -272,14 +274,21 @@ class ServiceConnection(asyncio.Protocol):
         self._transport.write(frame)
         if self._transport.get_write_buffer_size() > WAITING_BYTES_MAX:
             logger.warning("The client %s:%d does not read; its connection is closed", *self.address)
-            self._is_closed = True
-            self._transport.abort()
+            self.abort()
 
     def close(self) -> None:
         """Send what is waiting, then close."""
         self._is_closed = True
+        if self.closed_ms is None:
+            self.closed_ms = self._server.clock.monotonic_ms()
         if self._transport is not None:
             self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once. Requests that wait in the thread of the tree are not applied."""
+        self._is_closed = self.client.is_gone = True
+        if self._transport is not None:
+            self._transport.abort()
 
     def _answer_word(self, word: str) -> None:
         self.received += 1

@@ -38,6 +38,8 @@ SPECIAL_PATHS: Final = frozenset(("", "/", "/zookeeper", "/zookeeper/quota", "/z
 
 CONFIG_ACL: Final = jute.acls(READ_ONLY)
 
+_KEPT_ACLS_BYTES: Final = 1024
+
 
 class _Event(NamedTuple):
     type: EventType
@@ -141,13 +143,12 @@ class DataTree:
         self.store.take_changes()
         events, self._events = self._events, []
         for event in events:
-            told: list[Client] = []
+            clients: dict[Client, None] = {}
             if event.type is not EventType.CHILDREN_CHANGED:
-                told = self.data_watches.trigger(event.path, event.type)
+                clients |= dict.fromkeys(self.data_watches.trigger(event.path, event.type))
             if event.type in (EventType.CHILDREN_CHANGED, EventType.DELETED):
-                children = self.child_watches.trigger(event.path, event.type)
-                told += [client for client in children if client not in told]
-            for client in told:
+                clients |= dict.fromkeys(self.child_watches.trigger(event.path, event.type))
+            for client in clients:
                 self.notify(client, event.type, event.path, event.acls)
 
     def notify(self, client: Client, event: EventType, path: str, acls: tuple[Acl, ...]) -> None:
@@ -165,6 +166,13 @@ class DataTree:
         self.child_watches.remove_watcher(client)
 
 
-@lru_cache(maxsize=1024)
 def _decoded_acls(encoded: bytes) -> tuple[Acl, ...]:
+    """Long ACLs are not kept: a client can make many of them."""
+    return _kept_acls(encoded) if len(encoded) <= _KEPT_ACLS_BYTES else _acls(encoded)
+
+
+def _acls(encoded: bytes) -> tuple[Acl, ...]:
     return tuple(jute.Reader(encoded).acls() or ())
+
+
+_kept_acls = lru_cache(maxsize=1024)(_acls)

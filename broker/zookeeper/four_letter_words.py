@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import odradek
 from odradek.broker.zookeeper.service_settings import ALL_WORDS
+from odradek.controller.tree.service_store import StoreUnavailable
 
 if TYPE_CHECKING:
     from odradek.broker.zookeeper.connection import ServiceConnection, ServiceStats
@@ -79,7 +80,12 @@ class WordAnswers:
         """Write the answer to the connection and close it."""
         allowed = self._server.settings.words
         if (ALL_WORDS in allowed or word in allowed) and word in self._answers:
-            connection.write_text(await self._answers[word]())
+            try:
+                text = await self._answers[word]()
+            except StoreUnavailable:
+                connection.close()
+            else:
+                connection.write_text(text)
         else:
             connection.write_text(f"{word} is not executed because it is not in the whitelist.\n")
 

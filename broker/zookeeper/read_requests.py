@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 from odradek.broker.zookeeper import jute
 from odradek.broker.zookeeper.acl_check import is_allowed, user_name, without_hashes
 from odradek.broker.zookeeper.client import Client
-from odradek.broker.zookeeper.codes import Code, EventType, OpCode, Permission, Refused
+from odradek.broker.zookeeper.codes import Code, EventType, LimitExceeded, OpCode, Permission, Refused
 from odradek.broker.zookeeper.data_tree import DataTree
 from odradek.broker.zookeeper.jute import JuteError, Reader
 from odradek.broker.zookeeper.watch_manager import WatcherMode, WatchManager
@@ -19,6 +19,9 @@ from odradek.broker.zookeeper.write_requests import IN_MULTI, error_result, mult
 
 Handler: TypeAlias = Callable[[DataTree, Client, Reader], bytes]
 """Returns the body of the answer. Raises Refused, or JuteError for bytes that it cannot decode."""
+
+MULTI_READ_BYTES_MAX: Final = 64 << 20
+"""The answer of a multiRead: one small request can name a large node thousands of times."""
 
 _STRING_BYTES: Final = 4
 _WATCH_MODES: Final = (WatcherMode.PERSISTENT, WatcherMode.PERSISTENT_RECURSIVE)
@@ -117,12 +120,16 @@ def _multi_read(tree: DataTree, client: Client, reader: Reader) -> bytes:
             return kind, lambda tree, client, _: handler(tree, client, Reader(request))
         raise JuteError(f"{kind!r} cannot be in a multiRead", multi_body([]) if kind in IN_MULTI else b"")
 
-    results = []
+    results: list[bytes] = []
+    size = 0
     for kind, read in operations_of(reader, operation):
         try:
             results.append(jute.multi_header(kind, Code.OK) + read(tree, client, reader))
         except Refused as refused:
             results.append(error_result(refused.code))
+        size += len(results[-1])
+        if size > MULTI_READ_BYTES_MAX:
+            raise LimitExceeded(f"the answer of a multiRead takes more than {MULTI_READ_BYTES_MAX} bytes")
     return multi_body(results)
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from odradek.broker.zookeeper import jute
 from odradek.broker.zookeeper.acl_check import proved_identity
 from odradek.broker.zookeeper.client import IDENTITIES_MAX, Client
-from odradek.broker.zookeeper.codes import PING_XID, Code, OpCode, Refused
+from odradek.broker.zookeeper.codes import PING_XID, Code, LimitExceeded, OpCode, Refused
 from odradek.broker.zookeeper.data_tree import DataTree
 from odradek.broker.zookeeper.jute import JuteError, Reader
 from odradek.broker.zookeeper.read_requests import READS
@@ -96,6 +96,8 @@ class RequestProcessor:
         """`session_ended`: called on the event loop with the id of a session that has ended."""
         self.tree = DataTree(store, self._send)
         self.output: list[Callable[[], None]] = []
+        self.output_bytes = 0
+        """The size of the frames in `output`."""
         self.zxid = store.zxid
         """The zxid after the last request; the event loop reads it."""
         self._store = store
@@ -181,9 +183,18 @@ class RequestProcessor:
             self._close(client)
             self.output.append(partial(self._session_ended, client.session_id))
         else:
-            code, body = self._answer(client, kind, reader)
-            self._reply(client, xid, self._store.zxid, code, body)
+            try:
+                code, body = self._answer(client, kind, reader)
+            except LimitExceeded as limit:
+                logger.warning("The connection of the session 0x%x is closed: %s", client.session_id, limit)
+                self._close(client)
+            else:
+                self._reply(client, xid, self._store.zxid, code, body)
         self._finish()
+
+    def take_output(self) -> list[Callable[[], None]]:
+        output, self.output, self.output_bytes = self.output, [], 0
+        return output
 
     def _answer(self, client: Client, kind: OpCode, reader: Reader) -> tuple[Code, bytes]:
         if kind in WRITES:
@@ -232,6 +243,7 @@ class RequestProcessor:
         connection = self._connections.get(client)
         if connection is not None:
             self.output.append(partial(connection.send, frame))
+            self.output_bytes += len(frame)
 
     def _reply(self, client: Client, xid: int, zxid: int, code: Code, body: bytes = b"") -> None:
         self._send(client, jute.reply(xid, zxid, code, body))

@@ -34,6 +34,9 @@ logger = logging.getLogger(__name__)
 SESSIONLESS_TIMEOUT_MS: Final = 10_000
 """A connection that has asked for no session by then is closed. ZooKeeper: zookeeper.nio.sessionlessCnxnTimeout."""
 
+CLOSE_TIMEOUT_MS: Final = 10_000
+"""A client that has not taken what it was sent so long after the end of its session or connection is dropped."""
+
 _NS_PER_MS: Final = 1_000_000
 
 
@@ -90,9 +93,9 @@ class ZooKeeperServer:
                 os.makedirs(self.settings.directory, exist_ok=True)
             for session in await self.thread.open():
                 self.sessions.track(session)
+            await self.thread.ask(self._read_zxid)
         except (StoreUnavailable, OSError) as error:
             raise StartupError(str(error)) from error
-        await self.thread.ask(self._read_zxid)
         try:
             backlog = self.settings.backlog if self.settings.backlog > 0 else 100
             self._listener = await asyncio.get_running_loop().create_server(
@@ -112,12 +115,11 @@ class ZooKeeperServer:
             await stop_listening(self._listener)
         for connection in list(self.connections):
             connection.close()
-        if self.failed.done():
-            for task in self._word_tasks:
-                task.cancel()  # the thread answers no more
         if self._word_tasks:
             await asyncio.wait(self._word_tasks)
         await self.thread.close()
+        for connection in list(self.connections):
+            connection.abort()
 
     def _fail(self, error: Exception) -> None:
         for connection in list(self.connections):
@@ -141,13 +143,15 @@ class ZooKeeperServer:
         self._next_tick()
 
     def expire(self) -> None:
-        """End the sessions whose time is over, and close connections that have asked for none."""
+        """End the sessions whose time is over, and the connections that have asked for none or do not go away."""
         for session_id in self.sessions.take_expired():
             logger.info("Expiring session 0x%x", session_id)
             self.thread.submit(partial(_end_session, session_id))
         now_ms = self.clock.monotonic_ms()
         for connection in list(self.connections):
-            if not connection.session_id and now_ms - connection.made_ms >= SESSIONLESS_TIMEOUT_MS:
+            if connection.closed_ms is not None and now_ms - connection.closed_ms >= CLOSE_TIMEOUT_MS:
+                connection.abort()
+            elif not connection.session_id and now_ms - connection.made_ms >= SESSIONLESS_TIMEOUT_MS:
                 connection.close()
         if now_ms - self._containers_ms >= self.settings.container_interval_ms:
             self._containers_ms = now_ms

@@ -11,9 +11,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from odradek.broker.zookeeper.data_tree import CONFIG_ACL
 from odradek.broker.zookeeper.request_processor import RequestProcessor
@@ -23,6 +24,11 @@ from odradek.timer.clock import Clock
 logger = logging.getLogger(__name__)
 
 WORK_PER_TRANSACTION_MAX: Final = 256
+OUTPUT_BYTES_MAX: Final = 16 << 20
+"""A transaction ends when its answers are that long."""
+
+OUTPUTS_MAX: Final = 2
+"""The transactions whose answers wait for the event loop. The next one is not begun before."""
 
 Work: TypeAlias = Callable[[RequestProcessor], None]
 
@@ -39,6 +45,7 @@ class TreeThread:
         self._session_ended = session_ended
         self._failed = failed
         self._loop = asyncio.get_running_loop()
+        self._unsent = threading.Semaphore(OUTPUTS_MAX)
         self._queue: SimpleQueue[Work | None] = SimpleQueue()
         self._opened: asyncio.Future[list[StoredSession]] = self._loop.create_future()
         self._closed: asyncio.Future[None] = self._loop.create_future()
@@ -54,7 +61,7 @@ class TreeThread:
         self._queue.put(work)
 
     async def ask(self, question: Callable[[RequestProcessor], str]) -> str:
-        """An answer from the thread, after everything that was submitted before."""
+        """An answer from the thread, after everything that was submitted before. Raises StoreUnavailable at its end."""
         answered: asyncio.Future[str] = self._loop.create_future()
 
         def work(processor: RequestProcessor) -> None:
@@ -62,7 +69,11 @@ class TreeThread:
             processor.output.append(lambda: None if answered.done() else answered.set_result(answer))
 
         self.submit(work)
-        return await answered
+        both: set[asyncio.Future[Any]] = {answered, self._closed}
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        if not answered.done():
+            raise StoreUnavailable("the thread of the tree has ended")
+        return answered.result()
 
     async def close(self) -> None:
         """Apply what was submitted, and close the database."""
@@ -91,13 +102,15 @@ class TreeThread:
         self._call(self._closed.set_result, None)
 
     def _commit(self, store: ServiceStore, processor: RequestProcessor, batch: list[Work]) -> None:
-        store.begin()
-        for work in batch:
-            work(processor)
-        store.commit()
-        output, processor.output = processor.output, []
-        if output:
-            self._call(_run_all, output)
+        works = deque(batch)
+        while works:
+            store.begin()
+            while works and processor.output_bytes <= OUTPUT_BYTES_MAX:
+                works.popleft()(processor)
+            store.commit()
+            if output := processor.take_output():
+                self._unsent.acquire()
+                self._call(self._run_all, output)
 
     def _next_batch(self) -> list[Work]:
         """What was submitted, at least one and up to the limit; empty when the database must close."""
@@ -119,7 +132,11 @@ class TreeThread:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(function, *arguments)
 
+    # On the event loop
 
-def _run_all(output: list[Callable[[], None]]) -> None:
-    for call in output:
-        call()
+    def _run_all(self, output: list[Callable[[], None]]) -> None:
+        try:
+            for call in output:
+                call()
+        finally:
+            self._unsent.release()

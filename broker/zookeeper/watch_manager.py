@@ -10,12 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import Enum
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
-from odradek.broker.zookeeper.codes import EventType
+from odradek.broker.zookeeper.codes import EventType, LimitExceeded
 from odradek.controller.tree.metadata_tree import parent_path
 
 WatcherT = TypeVar("WatcherT")
+
+WATCH_BYTES: Final = 256
+"""The memory of a watch besides its path, about."""
+
+WATCHES_BYTES_MAX: Final = 128 << 20
+"""The memory of the watches of one connection in one table: half a million of them on short paths."""
 
 
 class WatcherMode(Enum):
@@ -30,9 +36,16 @@ class WatchManager(Generic[WatcherT]):
     def __init__(self) -> None:
         self._by_path: dict[str, dict[WatcherT, WatcherMode]] = {}
         self._by_watcher: dict[WatcherT, dict[str, None]] = {}
+        self._bytes: dict[WatcherT, int] = {}
         self._recursive = 0
 
     def add(self, path: str, watcher: WatcherT, mode: WatcherMode = WatcherMode.STANDARD) -> None:
+        """Raises LimitExceeded."""
+        if path not in self._by_watcher.get(watcher, ()):
+            used = self._bytes.get(watcher, 0) + _cost(path)
+            if used > WATCHES_BYTES_MAX:
+                raise LimitExceeded(f"its watches take more than {WATCHES_BYTES_MAX} bytes")
+            self._bytes[watcher] = used
         watchers = self._by_path.setdefault(path, {})
         self._count(watchers.get(watcher), -1)
         watchers[watcher] = mode
@@ -46,10 +59,11 @@ class WatchManager(Generic[WatcherT]):
             return False
         self._count(watchers.pop(watcher), -1)
         del self._by_watcher[watcher][path]
+        self._bytes[watcher] -= _cost(path)
         if not watchers:
             del self._by_path[path]
         if not self._by_watcher[watcher]:
-            del self._by_watcher[watcher]
+            del self._by_watcher[watcher], self._bytes[watcher]
         return True
 
     def remove_watcher(self, watcher: WatcherT) -> None:
@@ -96,3 +110,7 @@ class WatchManager(Generic[WatcherT]):
 
     def by_watcher(self) -> dict[WatcherT, list[str]]:
         return {watcher: list(paths) for watcher, paths in self._by_watcher.items()}
+
+
+def _cost(path: str) -> int:
+    return WATCH_BYTES + len(path)

@@ -47,8 +47,7 @@ class Service:
     def settle(self) -> None:
         self.store.begin()
         self.store.commit()
-        output, self.processor.output = self.processor.output, []
-        for call in output:
+        for call in self.processor.take_output():
             call()
 
     def client(self, address: str = "10.0.0.1") -> TestedClient:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from odradek.broker.zookeeper.acl_check import (
+    ACLS_MAX,
     ANYONE,
     OPEN,
     check_acl,
@@ -99,3 +100,12 @@ def test_hashes_are_shown_to_administrators_only() -> None:
     assert without_hashes(OPEN) == list(OPEN)
     assert user_name(ALICE) == "alice"
     assert user_name(HERE) == "10.1.2.3"
+
+
+def test_what_a_client_has_proved_makes_no_endless_acl() -> None:
+    proved = [Identity("digest", digest(f"user-{number}:x")) for number in range(10)]
+    most = [Acl(permissions, Identity("auth", "")) for permissions in range(ACLS_MAX // 10)]
+    assert len(fixed_acls(most, proved)) == ACLS_MAX
+    with pytest.raises(Refused) as refused:
+        fixed_acls([*most, Acl(-1, Identity("auth", ""))], proved)
+    assert refused.value.code == Code.INVALID_ACL

@@ -7,7 +7,9 @@ import random
 
 import pytest
 
+from odradek.broker.zookeeper import read_requests, watch_manager
 from odradek.broker.zookeeper.codes import Code, OpCode
+from odradek.broker.zookeeper.data_tree import _kept_acls
 from tests.support.wire.zookeeper_script import (
     auth,
     create,
@@ -100,3 +102,45 @@ def test_no_request_stops_the_service(seed: int) -> None:
             service.processor.connection_lost(client.client)
             client = service.client()
     assert service.client().ask(OpCode.PING, xid=-2)[0] == Code.OK
+
+
+@pytest.mark.parametrize(("reads", "is_closed"), [(9, False), (10, True)])
+def test_a_small_request_for_a_long_answer_is_not_answered(
+    reads: int, is_closed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(read_requests, "MULTI_READ_BYTES_MAX", 10_000)
+    service = Service()
+    client = service.client()
+    client.ask(OpCode.CREATE, create("/a", b"x" * 1000))
+    body = multi(*[(OpCode.GET_DATA, path_and_watch("/a"))] * reads)
+    before = len(client.connection.frames)
+    service.processor.request(client.client, i32(1) + i32(OpCode.MULTI_READ) + body)
+    service.settle()
+    assert client.connection.is_closed is is_closed
+    assert len(client.connection.frames) - before == (not is_closed)
+    assert service.client().ask(OpCode.EXISTS, path_and_watch("/a"))[0] == Code.OK
+
+
+@pytest.mark.parametrize("kind", [OpCode.EXISTS, OpCode.SET_WATCHES])
+def test_a_client_with_too_many_watches_is_closed(kind: OpCode, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch_manager, "WATCHES_BYTES_MAX", 1000)
+    service = Service()
+    client = service.client()
+    for path in ("/a", "/b", "/c", "/d"):
+        body = path_and_watch(path, True) if kind is OpCode.EXISTS else set_watches(0, [], [path], [])
+        service.processor.request(client.client, i32(1) + i32(kind) + body)
+    service.settle()
+    assert client.connection.is_closed
+    service.processor.connection_lost(client.client)
+    assert service.processor.tree.number_of_watches() == 0
+
+
+def test_long_acls_are_not_kept_in_memory() -> None:
+    client = Service().client()
+    _kept_acls.cache_clear()
+    for number, length in enumerate((1, 100)):
+        acl = [(31, "digest", f"user-{user}:x") for user in range(length)] + [(31, "world", "anyone")]
+        assert client.ask(OpCode.CREATE, create(f"/{number}", acl=acl))[0] == Code.OK
+        for _ in range(2):
+            assert client.ask(OpCode.GET_DATA, path_and_watch(f"/{number}"))[0] == Code.OK
+    assert _kept_acls.cache_info().currsize == 1

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import struct
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 
 from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.zookeeper.connection import ServiceConnection
-from odradek.broker.zookeeper.server import SESSIONLESS_TIMEOUT_MS, ZooKeeperServer
+from odradek.broker.zookeeper.server import CLOSE_TIMEOUT_MS, SESSIONLESS_TIMEOUT_MS, ZooKeeperServer
 from odradek.broker.zookeeper.service_settings import make_settings
 from odradek.timer.clock import ManualClock
 from tests.support.async_test import async_test
@@ -28,6 +29,7 @@ class RecordedTransport(asyncio.Transport):
         self.written = b""
         self.waiting = 0
         self.is_closed = False
+        self.is_aborted = False
         self.is_reading = True
 
     def write(self, data: bytes) -> None:  # type: ignore[override]
@@ -40,7 +42,7 @@ class RecordedTransport(asyncio.Transport):
         self.is_closed = True
 
     def abort(self) -> None:
-        self.is_closed = True
+        self.is_closed = self.is_aborted = True
 
     def pause_reading(self) -> None:
         self.is_reading = False
@@ -233,3 +235,49 @@ async def test_connections_end_with_the_server_also_while_they_are_accepted() ->
         return server.port, server.stop
 
     await close_while_accepting(start)
+
+
+@async_test
+async def test_a_client_that_does_not_take_its_last_answers_is_dropped() -> None:
+    clock = ManualClock(1_000_000)
+    server = await running(clock=clock)
+    client = TestedConnection(server)
+    await client.connect()
+    client.connection.close()
+    clock.advance(CLOSE_TIMEOUT_MS - 1)
+    client.connection.close()
+    server.expire()
+    assert not client.transport.is_aborted
+    clock.advance(1)
+    server.expire()
+    assert client.transport.is_aborted
+    await server.stop()
+
+
+@async_test
+async def test_no_connection_is_left_when_the_server_has_stopped() -> None:
+    server = await running()
+    client = TestedConnection(server)
+    await client.connect()
+    await server.stop()
+    assert client.transport.is_aborted
+
+
+@async_test
+async def test_a_word_has_no_answer_when_the_database_has_failed(caplog: pytest.LogCaptureFixture) -> None:
+    server = await running()
+    client = TestedConnection(server)
+
+    def fail(processor: object) -> None:
+        raise OSError("the disk")
+
+    server.thread.submit(fail)
+    with pytest.raises(OSError, match="the disk"):
+        await server.failed
+    late = TestedConnection(server)
+    late.connection.data_received(b"srvr")
+    await server.stop()
+    assert late.transport.is_closed
+    assert late.transport.written == client.transport.written == b""
+    gc.collect()
+    assert [record for record in caplog.records if record.name == "asyncio"] == [], "an error that nobody handles"

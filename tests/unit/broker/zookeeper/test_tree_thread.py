@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.zookeeper.request_processor import RequestProcessor
-from odradek.broker.zookeeper.tree_thread import TreeThread
+from odradek.broker.zookeeper.tree_thread import OUTPUT_BYTES_MAX, OUTPUTS_MAX, TreeThread
 from odradek.controller.tree.service_store import ServiceStore, StoreUnavailable
 from odradek.timer.clock import ManualClock
 from tests.support.async_test import async_test
@@ -101,3 +101,42 @@ async def test_a_question_is_answered_after_what_came_before() -> None:
     thread.submit(lambda processor: seen.append("before"))
     assert await thread.ask(lambda processor: ",".join(seen)) == "before"
     await thread.close()
+
+
+@async_test
+async def test_a_question_has_an_error_when_the_thread_has_ended() -> None:
+    failures: list[Exception] = []
+    thread = _thread(":memory:", failures)
+    await thread.open()
+
+    def broken(processor: RequestProcessor) -> str:
+        raise OSError("the disk")
+
+    with pytest.raises(StoreUnavailable):
+        await thread.ask(broken)
+    with pytest.raises(StoreUnavailable):
+        await thread.ask(lambda processor: "never")
+    assert len(failures) == 1
+    await thread.close()
+
+
+@async_test
+async def test_long_answers_wait_for_the_event_loop() -> None:
+    """They are in memory until the loop gives them to the sockets."""
+    thread = _thread(":memory:")
+    await thread.open()
+    applied = [threading.Event() for _ in range(OUTPUTS_MAX + 3)]
+    sent: list[int] = []
+
+    def answer_long(processor: RequestProcessor, number: int) -> None:
+        processor.output.append(partial(sent.append, number))
+        processor.output_bytes += OUTPUT_BYTES_MAX + 1
+        applied[number].set()
+
+    for number in range(len(applied)):
+        thread.submit(partial(answer_long, number=number))
+    # While this test does not await, the event loop sends nothing.
+    assert applied[OUTPUTS_MAX].wait(5)
+    assert not applied[OUTPUTS_MAX + 1].wait(0.05)
+    await thread.close()
+    assert sent == list(range(len(applied)))

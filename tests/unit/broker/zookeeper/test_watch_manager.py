@@ -1,7 +1,10 @@
 from __future__ import annotations
 
-from odradek.broker.zookeeper.codes import EventType
-from odradek.broker.zookeeper.watch_manager import WatcherMode, WatchManager
+import pytest
+
+from odradek.broker.zookeeper import watch_manager
+from odradek.broker.zookeeper.codes import EventType, LimitExceeded
+from odradek.broker.zookeeper.watch_manager import WATCH_BYTES, WatcherMode, WatchManager
 
 CHANGED, CHILDREN, CREATED = EventType.DATA_CHANGED, EventType.CHILDREN_CHANGED, EventType.CREATED
 
@@ -54,3 +57,23 @@ def test_the_watches_of_a_connection_go_with_it() -> None:
     assert watches.by_path() == {"/b": ["two"]}
     assert not watches.contains("/a", "one")
     assert watches.contains("/b", "two")
+
+
+def test_the_watches_of_a_connection_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    half, other_half = "/half", "/rest"
+    monkeypatch.setattr(watch_manager, "WATCHES_BYTES_MAX", 2 * (WATCH_BYTES + len(half)))
+    watches: WatchManager[str] = WatchManager()
+    for mode in (WatcherMode.STANDARD, WatcherMode.PERSISTENT):  # the second takes the place of the first
+        watches.add(half, "one", mode)
+        watches.add(other_half, "one", mode)
+    with pytest.raises(LimitExceeded):
+        watches.add("/", "one")
+    watches.add("/", "two")
+    watches.remove(half, "one")
+    watches.add("/", "one")
+    watches.remove_watcher("one")
+    watches.remove_watcher("two")
+    assert not watches._bytes
+    with pytest.raises(LimitExceeded):
+        watches.add(half * WATCH_BYTES, "one")
+    assert watches.by_watcher() == {}
