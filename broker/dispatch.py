@@ -30,7 +30,7 @@ from odradek.broker.network.request import COUNTED_BY_REQUEST, RequestContext, R
 from odradek.broker.network.request_observer import RequestObservers, observer_of
 from odradek.controller.tree.metadata_tree import TreeError
 from odradek.protocol.api import API, ApiKey, ApiSpec
-from odradek.protocol.codec.codec import decode, decode_in_steps
+from odradek.protocol.codec.codec import decode_from, decode_in_steps
 from odradek.protocol.codec.decode_error import DecodeError
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.headers import RequestHeader, UnsupportedVersionError, decode_request_header
@@ -192,7 +192,7 @@ class Dispatcher:
                     work = timed_steps(times, work)
                 self._slices.submit(work)
                 return
-            request = decode(route.request_type, frame, header.api_version, None, position)
+            request, _ = decode_from(route.request_type, frame, header.api_version, None, position)
         except UnsupportedVersionError as error:
             self._refuse_version(connection, error, received_ms, len(frame))
             return
@@ -202,7 +202,10 @@ class Dispatcher:
         ctx = RequestContext(header, connection, received_ms, len(frame))
         ctx.times, ctx.counter = times, counter
         connection.begin(ctx)
-        self._begin(route, ctx, request)
+        if self._first_metadata.is_awaited:
+            self._begin(route, ctx, request)
+        else:
+            self._handle(route, ctx, request)
         if times is not None:
             times.end_step()
 

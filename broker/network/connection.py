@@ -289,7 +289,8 @@ class Connection(asyncio.Protocol):
         sender = self._sender
         if sender is not None and not sender.is_blocked:
             sender.flush()
-            self._report_sent(sender)
+            if self._sending:
+                self._report_sent(sender)
 
     def proceed(self) -> None:
         self._process()
@@ -303,8 +304,7 @@ class Connection(asyncio.Protocol):
         """Close the connection at once; unsent bytes are lost."""
         if self._close_reason is not None:
             return
-        self._close_reason = reason
-        self._close_detail = detail
+        self._close_reason, self._close_detail = reason, detail
         if self._transport is not None:
             self._transport.abort()
         else:
@@ -400,7 +400,7 @@ class Connection(asyncio.Protocol):
         self.flush_answers()
         if self._has_ended:
             self._close_when_done(sender)
-        else:
+        elif self._frames.buffered or self._next_frame is not None or self._is_reading_paused:
             self._regulate_reading()
 
     def _close_when_done(self, sender: ResponseSender) -> None:

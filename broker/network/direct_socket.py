@@ -27,7 +27,7 @@ _NO_LINGER: Final = struct.pack("ii", 1, 0)
 class DirectSocket(Protocol):
     """The calls of `ResponseSender`. `send` and `sendfile` raise BlockingIOError while the socket's buffer is full."""
 
-    def send(self, data: bytes | memoryview, *, more: bool) -> int: ...
+    def send(self, data: bytes | bytearray | memoryview, *, more: bool) -> int: ...
 
     def sendfile(self, fd: int, position: int, count: int) -> int:
         """Returns the number of bytes sent; 0 at the end of the file."""
@@ -57,7 +57,7 @@ class DuplicatedSocket:
         self._callback: Callable[[], None] | None = None
         self._is_watched = False
 
-    def send(self, data: bytes | memoryview, *, more: bool) -> int:
+    def send(self, data: bytes | bytearray | memoryview, *, more: bool) -> int:
         return self._socket.send(data, socket.MSG_DONTWAIT | (socket.MSG_MORE if more else 0))
 
     def sendfile(self, fd: int, position: int, count: int) -> int:

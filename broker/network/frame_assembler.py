@@ -97,7 +97,7 @@ class FrameAssembler:
 
     def next_frame(self) -> memoryview | None:
         """The next whole frame without its size prefix; None if it is incomplete. Raises: FrameSizeError."""
-        while True:
+        while self.buffered:
             chunk = self._chunk
             position = self._position
             left = len(chunk) - position
@@ -107,10 +107,13 @@ class FrameAssembler:
                 end = start + size
                 if 0 <= size <= self.max_size and end <= len(chunk):
                     self.buffered -= SIZE_BYTES + size
-                    if end == len(chunk):
+                    if end != len(chunk):
+                        self._position = end
+                    elif self._next_chunks:
                         self._advance_chunk()
                     else:
-                        self._position = end
+                        self._chunk = b""
+                        self._position = 0
                     return memoryview(chunk)[start:end]
             if (left or self.waits_for_memory) and self._consume(chunk, position, left):
                 return self._finish_frame()
@@ -118,6 +121,7 @@ class FrameAssembler:
                 return None
             if self._position == len(self._chunk) and not self._advance_chunk():
                 return None
+        return None
 
     def leading_bytes(self) -> bytes:
         """The bytes of the refused size: they may show which other protocol the client speaks."""

@@ -28,6 +28,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Protocol
 
 from odradek.protocol.api import ApiKey
+from odradek.protocol.codec.field import BYTES_TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -334,7 +335,7 @@ class RequestTimes:
         if self._step_began_ns == _NOT_YET and ctx.slices is None:
             self._loop_ns += now_ns - self.response_completed_ns  # the encoding
         for part in ctx.answer or ():
-            self.response_bytes += len(part) if isinstance(part, bytes | memoryview | bytearray) else part.size_in_bytes
+            self.response_bytes += len(part) if isinstance(part, BYTES_TYPES) else part.size_in_bytes
 
     def completed(self, ctx: RequestContext) -> None:
         """The request is over: the observer gets its last call, and the context loses its times."""

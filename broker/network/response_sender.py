@@ -29,12 +29,15 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 from odradek.broker.machine.hot_reads import PROBE_STEP, is_in_memory, read_hot
 from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.network.sliced_records import SlicedRecords
+from odradek.protocol.codec.field import BYTES_TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from odradek.broker.network.direct_socket import DirectSocket
     from odradek.protocol.codec.codec import Part
+
+    Bytes = bytes | bytearray | memoryview
     from odradek.storage.disk.ports import IoPool
     from odradek.timer.sliced_work import Steps
 
@@ -49,6 +52,8 @@ WINDOW_BYTES: Final = 1024 * 1024
 
 TURN_BYTES: Final = 4 * WINDOW_BYTES
 """After this many bytes of one connection the others run."""
+
+_NO_REGIONS: Final = (*BYTES_TYPES, SlicedRecords)
 
 TURN_REGIONS: Final = 128
 """The same limit for small regions, one read each: 10,000 partitions of one record have only a megabyte."""
@@ -73,7 +78,7 @@ class FileRegion(Protocol):
 class Output(Protocol):
     """The used part of `asyncio.Transport`."""
 
-    def write(self, data: bytes | memoryview) -> None: ...
+    def write(self, data: bytes | bytearray | memoryview) -> None: ...
 
 
 class SentBytes:
@@ -112,7 +117,7 @@ class _Waiting(Enum):
 def retaining(parts: Sequence[Part], retained: list[FileRegion]) -> Steps:
     """Retain the regions among the parts, one a step: each may have to open its file. Raises: OSError (EMFILE)."""
     for part in parts:
-        if not isinstance(part, bytes | memoryview | bytearray) and part.size_in_bytes:
+        if not isinstance(part, BYTES_TYPES) and part.size_in_bytes:
             region = cast("FileRegion", part)
             region.retain()
             retained.append(region)
@@ -137,6 +142,7 @@ class ResponseSender:
         "_sent_bytes",
         "_sent_of_first",
         "_waiting",
+        "is_blocked",
         "now_ns",
         "queued_bytes",
     )
@@ -158,8 +164,10 @@ class ResponseSender:
         self._io_pool = io_pool
         self._call_soon = call_soon
         self._sent_bytes = sent_bytes
-        self._queue: deque[bytes | memoryview | FileRegion | SlicedRecords] = deque()
+        self._queue: deque[Bytes | FileRegion | SlicedRecords] = deque()
         self._waiting = _Waiting.NOTHING
+        self.is_blocked = False
+        """Whether sending waits: for the peer, a disk, or the turn of other connections."""
         self._sent_of_first = 0
         """Bytes of the region at the head of the queue that are sent."""
         self._read_ahead_to = 0
@@ -173,20 +181,15 @@ class ResponseSender:
         self.queued_bytes = 0
         """Bytes in memory waiting for `flush`; regions do not count."""
 
-    @property
-    def is_blocked(self) -> bool:
-        """Whether sending waits: for the peer, a disk, or the turn of other connections."""
-        return self._waiting is not _Waiting.NOTHING
-
     def push(self, parts: Sequence[Part]) -> bool:
         """Queue a response. Returns True if it should be flushed at once. Raises: OSError (EMFILE)."""
         urgent = False
         for part in parts:
-            if isinstance(part, bytes | memoryview | bytearray):
+            if isinstance(part, BYTES_TYPES):
                 self.queued_bytes += len(part)
-                self._queue.append(cast("bytes | memoryview", part))
+                self._queue.append(part)
             elif part.size_in_bytes:
-                region = cast("FileRegion | SlicedRecords", part)
+                region: FileRegion | SlicedRecords = part  # type: ignore[assignment]
                 region.retain()
                 self._queue.append(region)
                 urgent = True
@@ -215,9 +218,9 @@ class ResponseSender:
         budget = TURN_BYTES
         self._may_read = TURN_REGIONS
         try:
-            while queue and self._waiting is _Waiting.NOTHING:
+            while queue and not self.is_blocked:
                 if budget <= 0 or self._may_read <= 0:
-                    self._waiting = _Waiting.TURN
+                    self._wait_for(_Waiting.TURN)
                     self._call_soon(self._resume)
                     return
                 batch = self._next_batch()
@@ -233,8 +236,8 @@ class ResponseSender:
 
     def pause(self) -> None:
         """The transport could not pass on everything."""
-        if self._waiting is _Waiting.NOTHING:
-            self._waiting = _Waiting.TRANSPORT
+        if not self.is_blocked:
+            self._wait_for(_Waiting.TRANSPORT)
 
     def resume(self) -> None:
         """The transport's buffer is empty again."""
@@ -246,7 +249,7 @@ class ResponseSender:
         self._is_discarded = True
         while self._queue:
             part = self._queue.popleft()
-            if not isinstance(part, bytes | memoryview):
+            if not isinstance(part, BYTES_TYPES):
                 part.release()
         self.queued_bytes = 0
         if self._direct is not None:
@@ -256,21 +259,25 @@ class ResponseSender:
     def _resume(self) -> None:
         if self._is_discarded:
             return
-        self._waiting = _Waiting.NOTHING
+        self._wait_for(_Waiting.NOTHING)
         self._events.sender_moved()
         self.flush()
-        if self._waiting is _Waiting.NOTHING and not self._is_discarded:
+        if not (self.is_blocked or self._is_discarded):
             self._events.sender_ready()
 
-    def _next_batch(self) -> list[bytes | memoryview]:
+    def _wait_for(self, waiting: _Waiting) -> None:
+        self._waiting = waiting
+        self.is_blocked = waiting is not _Waiting.NOTHING
+
+    def _next_batch(self) -> list[Bytes]:
         """Bytes from the head of the queue, with small regions read; empty if the head is a region for sendfile."""
         queue = self._queue
-        batch: list[bytes | memoryview] = []
+        batch: list[Bytes] = []
         size = 0
         while queue and size < COPY_BATCH_BYTES and self._may_read > 0:
             part = queue[0]
-            if isinstance(part, bytes | memoryview):
-                data: bytes | memoryview | None = part
+            if isinstance(part, BYTES_TYPES):
+                data: Bytes | None = part
                 self.queued_bytes -= len(part)
             elif isinstance(part, SlicedRecords) or self._sent_of_first or part.size_in_bytes > COPY_REGION_BYTES:
                 break
@@ -288,11 +295,11 @@ class ResponseSender:
                 size += len(data)
         return batch
 
-    def _write(self, batch: list[bytes | memoryview]) -> int:
+    def _write(self, batch: list[Bytes]) -> int:
         data = batch[0] if len(batch) == 1 else b"".join(batch)
         size = len(data)
         following = self._queue[0] if self._queue else b""
-        records_follow = not isinstance(following, bytes | memoryview | SlicedRecords)
+        records_follow = not isinstance(following, _NO_REGIONS)
         direct = self._direct_socket() if records_follow else None
         if direct is not None:
             sent = self._send_direct(direct, data)
@@ -303,7 +310,7 @@ class ResponseSender:
             self._output.write(data)
         return size
 
-    def _send_direct(self, direct: DirectSocket, data: bytes | memoryview) -> int:
+    def _send_direct(self, direct: DirectSocket, data: bytes | bytearray | memoryview) -> int:
         try:
             sent = direct.send(data, more=True)
         except BlockingIOError:
@@ -340,7 +347,7 @@ class ResponseSender:
     def _make_slice(self, records: SlicedRecords) -> None:
         """Make the next slice of the records at the head of the queue and put it before the rest of them."""
         is_synchronous = True
-        self._waiting = _Waiting.DISK
+        self._wait_for(_Waiting.DISK)
 
         def done(result: bytes | OSError) -> None:
             if self._is_discarded:
@@ -354,7 +361,7 @@ class ResponseSender:
             self._queue.appendleft(result)
             self.queued_bytes += len(result)
             if is_synchronous:
-                self._waiting = _Waiting.TURN
+                self._wait_for(_Waiting.TURN)
                 self._call_soon(self._resume)
             else:
                 self._resume()
@@ -397,14 +404,14 @@ class ResponseSender:
         return self._direct
 
     def _wait_for_socket(self, direct: DirectSocket) -> None:
-        self._waiting = _Waiting.SOCKET
+        self._wait_for(_Waiting.SOCKET)
         direct.wait_writable(self._resume)
 
     def _read_ahead(self, region: FileRegion, start: int, count: int) -> None:
         """Read the pages into memory in the I/O pool."""
         region.retain()
         fd = region.fileno()
-        self._waiting = _Waiting.DISK
+        self._wait_for(_Waiting.DISK)
 
         def work() -> None:
             left, position = count, start
@@ -429,5 +436,5 @@ class ResponseSender:
         self._io_pool.submit(work, done)
 
     def _fail(self, reason: CloseReason, detail: str) -> None:
-        self._waiting = _Waiting.DISK  # stays set: nothing may be sent any more
+        self._wait_for(_Waiting.DISK)  # stays set: nothing may be sent any more
         self._events.sender_broken(reason, detail)

@@ -26,7 +26,7 @@ def refusal_for(groups: GroupMetadataManager, group_id: str, *, empty_id_allowed
         return ErrorCode.INVALID_GROUP_ID
     if not groups.is_active:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
-    if groups.is_loading(group_id):
+    if groups.ownership.is_anything_loading and groups.is_loading(group_id):
         return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     if not groups.is_local(group_id):
         return ErrorCode.NOT_COORDINATOR

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple, TypeVar
 from odradek.protocol.codec.decode_error import DecodeError
 from odradek.protocol.codec.decoder_source import DecoderSource
 from odradek.protocol.codec.encoder_source import EncodeError, EncoderSource, RetainedTags
+from odradek.protocol.codec.field import BYTES_TYPES
 from odradek.protocol.codec.limits import MAX_DECODED_VALUES, MAX_TAGGED_FIELDS
 from odradek.protocol.codec.schema import Message, RecordsRegion
 from odradek.protocol.codec.source_writer import SourceWriter
@@ -123,7 +124,8 @@ def encode(message: Message, version: int) -> bytes:
 def encode_parts(message: Message, version: int, prefix: bytes = b"") -> list[Part]:
     """`prefix` and the message, as few parts as possible: records stay parts of their own, all between is joined."""
     out: list[Any] = [prefix]
-    return _parts(out, _encode_into(message, version, out))
+    marks = _encode_into(message, version, out)
+    return _parts(out, marks) if marks else [b"".join(out)]
 
 
 def encode_parts_in_steps(message: Message, version: int, prefix: bytes = b"") -> Generator[None, None, list[Part]]:
@@ -168,7 +170,7 @@ def size_of(parts: Sequence[Part]) -> int:
     """How many bytes the parts put on the wire."""
     size = 0
     for part in parts:
-        size += len(part) if isinstance(part, bytes | bytearray | memoryview) else part.size_in_bytes
+        size += len(part) if isinstance(part, BYTES_TYPES) else part.size_in_bytes
     return size
 
 

@@ -7,7 +7,7 @@ compared by eye. Kafka: FieldSpec, FieldType and Versions, of the message genera
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from odradek.protocol.codec.primitives import ZERO_UUID
 
@@ -21,6 +21,9 @@ class RecordsRegion(Protocol):
     @property
     def size_in_bytes(self) -> int: ...
 
+
+BYTES_TYPES: Final = (bytes, memoryview, bytearray)
+"""For `isinstance`: a union in its place would be built anew by each call."""
 
 Records = memoryview | bytes | bytearray | RecordsRegion
 """What a field of records may hold. The decoder always leaves a memoryview into the buffer it was given."""

@@ -31,6 +31,7 @@ from odradek.protocol.codec.constructor_source import compile_constructor
 from odradek.protocol.codec.field import (
     BOOL,
     BYTES,
+    BYTES_TYPES,
     FLOAT64,
     FRESH,
     INT8,
@@ -168,7 +169,7 @@ def _shown(field: Field, value: object) -> str:
     if value is None or field.kind not in (Kind.BYTES, Kind.RECORDS):
         return repr(value)
     records = cast("Records", value)
-    size = len(records) if isinstance(records, bytes | bytearray | memoryview) else records.size_in_bytes
+    size = len(records) if isinstance(records, BYTES_TYPES) else records.size_in_bytes
     return f"<{size} bytes>"
 
 
