@@ -39,11 +39,16 @@ class ClusterClient:
 
         return self._run(ask) if named else {}
 
-    def offsets(self, requests: Iterable[Mapping[TopicPartition, int]]) -> list[dict[TopicPartition, FoundOffset]]:
-        """For each request, the offset of each partition at its timestamp (ms, or -1 for the end), or an error."""
+    def offsets(
+        self, requests: Iterable[Mapping[TopicPartition, int]], *, read_committed: bool = False
+    ) -> list[dict[TopicPartition, FoundOffset]]:
+        """For each request, the offset of each partition at its timestamp (ms, or -1 for the end), or an error.
+
+        `read_committed`: a partition ends where its first open transaction begins.
+        """
 
         async def ask(client: AdminClient) -> list[dict[TopicPartition, FoundOffset]]:
-            lookups = OffsetLookups(client)
+            lookups = OffsetLookups(client, read_committed=read_committed)
             return [await lookups.find(timestamps) for timestamps in requests]
 
         return self._run(ask)

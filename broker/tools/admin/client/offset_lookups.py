@@ -29,6 +29,9 @@ NO_RECORD: Final = -1
 _CLIENT: Final = -1
 """The replica id of a client."""
 
+_READ_UNCOMMITTED: Final = 0
+_READ_COMMITTED: Final = 1
+
 
 class FoundOffset(NamedTuple):
     """The offset for a timestamp, or `NO_RECORD`; or an error."""
@@ -41,8 +44,10 @@ class FoundOffset(NamedTuple):
 class OffsetLookups:
     """Looks up offsets."""
 
-    def __init__(self, client: AdminClient) -> None:
+    def __init__(self, client: AdminClient, *, read_committed: bool = False) -> None:
+        """`read_committed`: the latest offset is the last stable offset, where open transactions begin."""
         self._client = client
+        self._isolation_level = _READ_COMMITTED if read_committed else _READ_UNCOMMITTED
         self._leaders = PartitionLeaders(client)
 
     async def find(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, FoundOffset]:
@@ -59,7 +64,7 @@ class OffsetLookups:
                 )
                 for topic, indexes in by_topic(partitions).items()
             ]
-            request = ListOffsetsRequest(replica_id=_CLIENT, topics=topics)
+            request = ListOffsetsRequest(replica_id=_CLIENT, isolation_level=self._isolation_level, topics=topics)
             response = await self._client.ask_broker(leader, request, ListOffsetsResponse)
             return {
                 TopicPartition(topic.name, found.partition_index): FoundOffset(

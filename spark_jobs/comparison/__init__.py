@@ -1,0 +1,1 @@
+"""What `compare_topics` is made of: options, pinned ranges, matching of records, their order, the report."""
