@@ -116,16 +116,27 @@ class Supervisor:
     def _announce(self, connect: str) -> None:
         """Print the banner; test kits wait for its first line."""
         addresses = ",".join(broker.address for broker in self._brokers)
-        sys.stdout.write(
+        _write(
             f"Odradek {odradek.__version__}, a cluster of {len(self._brokers)} brokers on this machine\n"
             f"  bootstrap servers  {addresses}\n"
             f"  zookeeper          {connect}\n"
             f"  data in            {os.path.abspath(self._options.data)}\n"
         )
-        sys.stdout.writelines(f"{line}\n" for line in self._options.ready_lines)
-        sys.stdout.flush()
+        _write("".join(f"{line}\n" for line in self._options.ready_lines))
 
 
 def _write_line(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
+    _write(line + "\n")
+
+
+def _write(text: str) -> None:
+    """Print. The cluster goes on when nobody reads its output any more, as after `| head`, or when a disk is full."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, sys.stdout.fileno())  # for log lines, too
+        os.close(nothing)
+    except OSError:
+        pass  # the next lines may find space

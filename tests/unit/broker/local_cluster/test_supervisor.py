@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 from collections.abc import Callable, Sequence
@@ -27,6 +28,7 @@ class _Broker:
     def __init__(self, broker_id: int, command: Sequence[str], write_line: Callable[[str], None]) -> None:
         loop = asyncio.get_running_loop()
         self.broker_id = broker_id
+        self.write_line = write_line
         self.address = f"127.0.0.1:{7000 + broker_id}"
         self.started: asyncio.Future[bool] = loop.create_future()
         self.ended: asyncio.Future[int] = loop.create_future()
@@ -125,3 +127,22 @@ def test_what_cannot_start_is_one_line(
     monkeypatch.setattr(ZooKeeperServer, "start", start)
     assert _serve() == 1
     assert capsys.readouterr().err == "odradek: no port\n"
+
+
+def test_the_cluster_goes_on_when_nobody_reads_its_output(brokers: type[_Broker]) -> None:
+    def script(all_brokers: list[_Broker]) -> None:
+        for broker in all_brokers:
+            broker.write_line("a line")
+        SIGTERM()
+
+    brokers.script = staticmethod(script)
+    for reads, writes in (os.pipe(), (None, os.open("/dev/full", os.O_WRONLY))):
+        if reads is not None:
+            os.close(reads)
+        with open(writes, "w") as unread, contextlib.redirect_stdout(unread):
+            brokers.events.clear()
+            brokers.all.clear()
+            assert _serve() == 0
+            assert brokers.events == [*STARTS, *STOPS]
+            with contextlib.suppress(OSError):
+                unread.close()
