@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any, Final
 from odradek.broker.apis import HANDLERS, version_gates
 from odradek.broker.error_responses import error_response
 from odradek.broker.metadata.first_metadata import ANSWERED_FROM_THE_CACHE, ASKS_FOR_BROKERS
-from odradek.broker.network.close_reason import CloseReason
-from odradek.broker.network.loop_time import TimedCoroutine, timed_steps
-from odradek.broker.network.request import COUNTED_BY_REQUEST, RequestContext, RequestTimes
-from odradek.broker.network.request_observer import RequestObservers, observer_of
+from odradek.broker.network.requests.loop_time import TimedCoroutine, timed_steps
+from odradek.broker.network.requests.request import COUNTED_BY_REQUEST, RequestContext, RequestTimes
+from odradek.broker.network.requests.request_observer import RequestObservers, observer_of
+from odradek.broker.network.sockets.close_reason import CloseReason
 from odradek.controller.tree.metadata_tree import TreeError
 from odradek.protocol.api import API, ApiKey, ApiSpec
 from odradek.protocol.codec.codec import decode_from, decode_in_steps
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 
     from odradek.broker.apis.services import Services
     from odradek.broker.metadata.first_metadata import FirstMetadata
-    from odradek.broker.network.connection import Connection
-    from odradek.broker.network.memory_pool import Memory
-    from odradek.broker.network.request import RequestCounter, RequestCounters, RequestObserver
-    from odradek.broker.network.request_interceptor import RequestInterceptor
+    from odradek.broker.network.connection.connection import Connection
+    from odradek.broker.network.frames.memory_pool import Memory
+    from odradek.broker.network.requests.request import RequestCounter, RequestCounters, RequestObserver
+    from odradek.broker.network.requests.request_interceptor import RequestInterceptor
     from odradek.protocol.codec.schema import Request, Response
     from odradek.timer.sliced_work import SlicedWork, Steps
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.connection import api_versions
-from odradek.broker.network.authentication import Authentications
+from odradek.broker.network.authentication.authentication import Authentications
 from odradek.broker.security.sasl.mechanisms import SaslParts
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.machine.machine import Machine
-    from odradek.broker.network.connection import Connection
+    from odradek.broker.network.connection.connection import Connection
     from odradek.broker.security.sasl.ports import ScramCredentials
     from odradek.broker.security.tokens.token_manager import DelegationTokenManager
     from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse

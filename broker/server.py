@@ -27,8 +27,8 @@ from odradek.broker.metadata.broker_identity import establish_identity, register
 from odradek.broker.metadata.metadata_cache import MetadataCache
 from odradek.broker.metadata.metadata_tree_setup import WaitLimit, close_tree, open_acl_tree, open_metadata_tree
 from odradek.broker.metadata.policy_setup import load_authorizer, load_policies
-from odradek.broker.network.request_log_switch import RequestLogSwitch, secrets_of
-from odradek.broker.network.socket_server import SocketServer
+from odradek.broker.network.listeners.socket_server import SocketServer
+from odradek.broker.network.requests.request_log_switch import RequestLogSwitch, secrets_of
 from odradek.broker.quotas.request_throttle import RequestThrottle
 from odradek.broker.replica_manager.replication_setup import make_log_manager
 from odradek.broker.security.sasl.credential_cache import ScramCredentialCache
@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     from odradek.broker.machine.loop_monitor import LoopMonitor
     from odradek.broker.metadata.metadata_tree_setup import OpenTree
     from odradek.broker.metrics.metrics import Metrics
-    from odradek.broker.network.authentication import Authentications
-    from odradek.broker.network.listening_socket import OpenListening
+    from odradek.broker.network.authentication.authentication import Authentications
+    from odradek.broker.network.sockets.listening_socket import OpenListening
     from odradek.broker.security.authorizer.ports import Authorizer
     from odradek.broker.security.sasl.mechanisms import SaslParts
     from odradek.broker.security.tls.store_updates import StoreUpdates

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.config.endpoint import EndPoint
-    from odradek.broker.network.connection import Connection
+    from odradek.broker.network.connection.connection import Connection
     from odradek.storage.disk.ports import IoPool
     from odradek.timer.clock import Clock
     from odradek.timer.system_timer import SystemTimer

@@ -24,7 +24,7 @@ FORBIDDEN_NAMES = {"utils", "util", "helpers", "common", "misc"}
 
 # The places where a bug is caught so that the rest goes on, and nothing else catches everything for good.
 CATCHES_EVERYTHING = {
-    "broker/network/request_observer.py": "an error of an observer: it is logged once, and the client gets its answer",
+    "broker/network/requests/request_observer.py": "an error of an observer: logged once, the client is answered",
     "broker/security/principal_builder.py": "an error of an operator's class: the client is refused",
     "broker/security/sasl/callback_handlers.py": "an error of an operator's class: the client is refused",
     "broker/quotas/client_quota_callback.py": "an error of an operator's class: the request has no quota",
@@ -58,21 +58,21 @@ WITHOUT_UNIT_TEST: dict[str, str] = {
 
 # Unit tests of modules that are nothing but calls on sockets: a fake would only repeat what they say.
 OPENS_SOCKETS: dict[str, str] = {
-    "tests/unit/broker/network/test_direct_socket.py": "a pair of sockets, which is on no network",
+    "tests/unit/broker/network/sockets/test_direct_socket.py": "a pair of sockets, which is on no network",
     "tests/unit/broker/tools/command/test_socket_link.py": "its other end is a thread of the test, on a free port",
     "tests/unit/broker/tools/command/test_tls_socket.py": "pairs of sockets, which are on no network",
     "tests/unit/broker/tools/command/test_socket_loop.py": "pairs of sockets, which are on no network",
-    "tests/unit/broker/network/test_tls_handshakes.py": "a flag of a call on a fake socket",
-    "tests/unit/broker/network/test_listening_socket.py": "binds free ports and connects nobody to them",
+    "tests/unit/broker/network/authentication/test_tls_handshakes.py": "a flag of a call on a fake socket",
+    "tests/unit/broker/network/sockets/test_listening_socket.py": "binds free ports and connects nobody to them",
 }
 
 
 # Definitions that no running code names, and why they are there.
 NAMED_BY_TESTS_ALONE: dict[str, str] = {
     "broker/machine/log_setup.py": "logging calls it",
-    "broker/network/answer_receiver.py": "asyncio calls it",
-    "broker/network/connection.py": "asyncio calls it",
-    "broker/network/large_frame_receiver.py": "asyncio calls it",
+    "broker/network/frames/answer_receiver.py": "asyncio calls it",
+    "broker/network/connection/connection.py": "asyncio calls it",
+    "broker/network/frames/large_frame_receiver.py": "asyncio calls it",
     "broker/zookeeper/connection.py": "asyncio calls it",
     "controller/tree/zookeeper_connection.py": "kazoo calls it",
     "storage/disk/worker.py": "logging calls it",

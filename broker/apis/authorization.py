@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Generator, Iterable
 
     from odradek.broker.apis.services import Services
-    from odradek.broker.network.request import RequestContext
+    from odradek.broker.network.requests.request import RequestContext
     from odradek.broker.security.authorizer.ports import Authorizer
 
 ACTIONS_A_STEP: Final = 64

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import wraps
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from odradek.broker.network.host_addresses import HostAddresses
+from odradek.broker.network.sockets.host_addresses import HostAddresses
 from odradek.protocol.codec.schema import Request
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from odradek.broker.metadata.internal_topics import AutoTopicCreationManager
     from odradek.broker.metadata.metadata_cache import MetadataCache
     from odradek.broker.metadata.topic_waits import TopicWaits
-    from odradek.broker.network.request import RequestContext, RequestObserver
+    from odradek.broker.network.requests.request import RequestContext, RequestObserver
     from odradek.broker.quotas.quota_managers import QuotaManagers
     from odradek.broker.replica_manager.replica_manager import ReplicaManager
     from odradek.broker.security.authorizer.ports import Authorizer

@@ -17,7 +17,7 @@ from odradek.broker.faults.answers.fetch_errors import fail_fetch, partitions_of
 from odradek.broker.faults.matching import level_of
 from odradek.broker.faults.request_topics import select
 from odradek.broker.faults.rules import rules
-from odradek.broker.network.response_sender import FileRegion
+from odradek.broker.network.responses.response_sender import FileRegion
 from odradek.protocol.api import API, ApiKey
 from odradek.protocol.codec.codec import decode, encode, size_of
 from odradek.protocol.errors import ErrorCode
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
     from odradek.broker.dispatch import Dispatcher
     from odradek.broker.faults.request_topics import Keep
-    from odradek.broker.network.request import RequestContext
-    from odradek.broker.network.throttles import Throttles
+    from odradek.broker.network.requests.request import RequestContext
+    from odradek.broker.network.requests.throttles import Throttles
     from odradek.protocol.codec.codec import Part
     from odradek.protocol.codec.schema import Request, Response
     from odradek.protocol.messages.fetch import FetchRequest, FetchResponse

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from odradek.broker.apis.services import Services
     from odradek.broker.dispatch import Dispatcher
-    from odradek.broker.network.request import RequestContext
+    from odradek.broker.network.requests.request import RequestContext
     from odradek.protocol.codec.schema import Request
 
 MAX_CLIENTS: Final = 10_000

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from odradek.broker.fetch.down_conversion import Piece
 from odradek.broker.machine.hot_reads import read_hot
-from odradek.broker.network.sliced_records import SlicedRecords
+from odradek.broker.network.responses.sliced_records import SlicedRecords
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records.batch import size_of_next_batch, view_batch
 from odradek.protocol.records.convert import overflow_batch

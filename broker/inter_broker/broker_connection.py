@@ -23,8 +23,8 @@ from odradek.broker.inter_broker.request_format import (
     versions_request,
 )
 from odradek.broker.machine.timed_waits import deadline, pause
-from odradek.broker.network.answer_receiver import AnswerReceiver
-from odradek.broker.network.frame_buffers import FrameBuffers
+from odradek.broker.network.frames.answer_receiver import AnswerReceiver
+from odradek.broker.network.frames.frame_buffers import FrameBuffers
 from odradek.protocol.api import API, ApiKey
 from odradek.protocol.codec.codec import EncodeError
 from odradek.protocol.codec.decode_error import DecodeError

@@ -10,8 +10,8 @@ import asyncio
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from odradek.broker.machine.timed_waits import deadline
-from odradek.broker.network.request import RequestContext
-from odradek.broker.network.throttles import Throttles
+from odradek.broker.network.requests.request import RequestContext
+from odradek.broker.network.requests.throttles import Throttles
 from odradek.controller.model.broker_info import SecurityProtocol
 from odradek.protocol.api import API, ApiKey
 from odradek.protocol.codec.schema import Response

@@ -17,7 +17,7 @@ from odradek.storage.config.config_def import ConfigError
 
 if TYPE_CHECKING:
     from odradek.broker.config.broker_config import BrokerConfig
-    from odradek.broker.network.answer_receiver import AnswerReceiver
+    from odradek.broker.network.frames.answer_receiver import AnswerReceiver
     from odradek.broker.security.sasl.mechanisms import SaslParts
     from odradek.broker.security.sasl.ports import SaslClient
     from odradek.storage.disk.ports import IoPool

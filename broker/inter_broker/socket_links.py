@@ -13,7 +13,7 @@ import asyncio
 import socket
 from typing import TYPE_CHECKING
 
-from odradek.broker.network.frame_buffers import FrameBuffers
+from odradek.broker.network.frames.frame_buffers import FrameBuffers
 from odradek.controller.model.broker_info import SASL_PROTOCOLS
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.inter_broker.broker_connection import BrokerConnection, LinkSettings
-    from odradek.broker.network.answer_receiver import AnswerReceiver
+    from odradek.broker.network.frames.answer_receiver import AnswerReceiver
     from odradek.broker.security.sasl.mechanisms import SaslParts
     from odradek.broker.security.tls.tls_contexts import TlsContexts
     from odradek.controller.model.broker_info import EndPoint
@@ -87,7 +87,8 @@ class SocketLinks:
         )
 
     async def _connect(self, end_point: EndPoint, make_receiver: Callable[[], AnswerReceiver]) -> AnswerReceiver:
-        from odradek.broker.network.listening_socket import USE_OS_DEFAULT  # commands need no configuration of a broker
+        # Here, because commands need no configuration of a broker.
+        from odradek.broker.network.sockets.listening_socket import USE_OS_DEFAULT
 
         context = self._client_context(end_point) if end_point.security_protocol.has_tls else None
         receiver = await connect(end_point, make_receiver, context)

@@ -1,7 +1,7 @@
 """The loggers of the process by name, with their levels: those of the modules, and names that Apache Kafka's have.
 
     kafka.controller, kafka.log.LogCleaner, ...   another name for the logger that writes such lines here
-    kafka.request.logger                          requests with their responses (`network/request_log.py`)
+    kafka.request.logger                          requests with their responses (`network/requests/request_log.py`)
     kafka.request.logger.CLIENT                   the same for one client id; there is one as soon as a level is set
     kafka.authorizer.logger                       what clients may and may not do (`security/authorizer/audit_log.py`)
 

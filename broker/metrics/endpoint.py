@@ -15,7 +15,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.machine.timed_waits import deadline
-from odradek.broker.network.http_requests import Head, end_response, http_server, listen, read_head
+from odradek.broker.network.listeners.http_requests import Head, end_response, http_server, listen, read_head
 from odradek.controller.loop_turns import in_turns
 
 if TYPE_CHECKING:

@@ -17,15 +17,15 @@ from odradek.broker.metrics.loop_delay import GENERATION_MS, LoopDelay
 from odradek.broker.metrics.request_metrics import RequestMeters
 from odradek.broker.metrics.text import Text, content_type
 from odradek.broker.metrics.view import Limits, Sources, View
-from odradek.broker.network.response_sender import SentBytes
+from odradek.broker.network.responses.response_sender import SentBytes
 from odradek.timer.sliced_work import SlicedWork
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.broker.apis.services import Services
-    from odradek.broker.network.request import RequestCounters
-    from odradek.broker.network.socket_server import SocketServer
+    from odradek.broker.network.listeners.socket_server import SocketServer
+    from odradek.broker.network.requests.request import RequestCounters
     from odradek.timer.sliced_work import Steps
 
 

@@ -20,7 +20,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.timer.histogram import Histogram
 
 if TYPE_CHECKING:
-    from odradek.broker.network.request import RequestContext, RequestCounter, RequestObserver, RequestTimes
+    from odradek.broker.network.requests.request import RequestContext, RequestCounter, RequestObserver, RequestTimes
     from odradek.protocol.codec.schema import Request, Response
     from odradek.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
     from odradek.protocol.messages.fetch import FetchRequest

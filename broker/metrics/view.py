@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from odradek.broker.meters.broker_topic_stats import BrokerTopicStats
     from odradek.broker.metrics.loop_delay import LoopDelay
     from odradek.broker.metrics.request_metrics import RequestMeters
-    from odradek.broker.network.response_sender import SentBytes
-    from odradek.broker.network.socket_server import SocketServer
+    from odradek.broker.network.listeners.socket_server import SocketServer
+    from odradek.broker.network.responses.response_sender import SentBytes
     from odradek.broker.partition.partition import Partition
     from odradek.coordinator.group.state.group_metadata import GroupMetadata
     from odradek.storage.log.unified_log import UnifiedLog

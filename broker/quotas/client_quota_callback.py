@@ -14,7 +14,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Set
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from odradek.broker.network.rate_limited_log import RateLimitedLog
+from odradek.broker.network.listeners.rate_limited_log import RateLimitedLog
 from odradek.broker.quotas.quota_entity import ClientQuotaEntity, ClientQuotaType
 
 if TYPE_CHECKING:

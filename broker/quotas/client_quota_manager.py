@@ -21,7 +21,7 @@ from odradek.timer.sampled_rate import Rate, as_int, throttle_time_ms
 from odradek.timer.task import TimerTask
 
 if TYPE_CHECKING:
-    from odradek.broker.network.request import RequestContext
+    from odradek.broker.network.requests.request import RequestContext
     from odradek.broker.quotas.client_quota_callback import ClientQuotaCallback
     from odradek.broker.quotas.quota_entity import ClientQuotaEntity, ClientQuotaType
     from odradek.broker.quotas.quota_levels import Tags

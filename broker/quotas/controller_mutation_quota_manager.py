@@ -20,7 +20,7 @@ from odradek.timer.sampled_rate import Rate, as_int
 from odradek.timer.token_bucket import TokenBucket, token_throttle_time_ms
 
 if TYPE_CHECKING:
-    from odradek.broker.network.request import RequestContext
+    from odradek.broker.network.requests.request import RequestContext
     from odradek.broker.quotas.quota_levels import Tags
     from odradek.timer.clock import Clock
     from odradek.timer.system_timer import SystemTimer

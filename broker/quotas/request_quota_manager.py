@@ -18,7 +18,7 @@ from odradek.broker.quotas.quota_entity import ClientQuotaType
 from odradek.timer.sampled_rate import Rate
 
 if TYPE_CHECKING:
-    from odradek.broker.network.request import RequestContext
+    from odradek.broker.network.requests.request import RequestContext
     from odradek.timer.clock import Clock
     from odradek.timer.system_timer import SystemTimer
 

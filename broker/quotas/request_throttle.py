@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 from odradek.protocol.api import ApiKey
 
 if TYPE_CHECKING:
-    from odradek.broker.network.request import RequestContext
+    from odradek.broker.network.requests.request import RequestContext
     from odradek.broker.quotas.client_quota_manager import ClientQuotaManager
     from odradek.broker.quotas.controller_mutation_quota_manager import ControllerMutationQuota
     from odradek.broker.quotas.quota_managers import QuotaManagers

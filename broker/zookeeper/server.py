@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.machine.startup_error import StartupError
-from odradek.broker.network.stream_server import stop_listening
+from odradek.broker.network.sockets.stream_server import stop_listening
 from odradek.broker.zookeeper.connection import ServiceConnection, ServiceStats
 from odradek.broker.zookeeper.four_letter_words import WordAnswers
 from odradek.broker.zookeeper.request_processor import RequestProcessor

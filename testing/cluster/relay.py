@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 from typing import Final
 
-from odradek.broker.network.stream_server import StreamServer
+from odradek.broker.network.sockets.stream_server import StreamServer
 
 HOST: Final = "127.0.0.1"
 _CHUNK_BYTES: Final = 1 << 16

@@ -22,7 +22,7 @@ from odradek.testing.observations.waits import Change, Waits
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from odradek.broker.network.request import ClientConnection, RequestContext
+    from odradek.broker.network.requests.request import ClientConnection, RequestContext
     from odradek.protocol.codec.codec import Part
     from odradek.protocol.codec.schema import Request, Response
     from odradek.timer.clock import Clock

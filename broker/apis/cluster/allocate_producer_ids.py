@@ -13,7 +13,7 @@ from odradek.protocol.messages.allocate_producer_ids import AllocateProducerIdsR
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
-    from odradek.broker.network.request import RequestContext
+    from odradek.broker.network.requests.request import RequestContext
 
 
 def handle(broker: Services, ctx: RequestContext, request: AllocateProducerIdsRequest) -> None:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from odradek.broker.apis.services import Services
-    from odradek.broker.network.request import RequestContext
+    from odradek.broker.network.requests.request import RequestContext
     from odradek.broker.partition.partition import Partition
 
 state_change_log = logging.getLogger("odradek.state.change")

@@ -28,7 +28,7 @@ from odradek.protocol.messages.alter_client_quotas import (
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
-    from odradek.broker.network.request import RequestContext
+    from odradek.broker.network.requests.request import RequestContext
 
 logger = logging.getLogger(__name__)
 

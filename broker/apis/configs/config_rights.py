@@ -13,7 +13,7 @@ from odradek.controller.model.config_codes import ResourceType
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
-    from odradek.broker.network.request import RequestContext
+    from odradek.broker.network.requests.request import RequestContext
     from odradek.controller.admin.config_admin import ResourceChanges
 
 

@@ -24,7 +24,7 @@ from odradek.protocol.messages.describe_client_quotas import (
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
-    from odradek.broker.network.request import RequestContext
+    from odradek.broker.network.requests.request import RequestContext
 
 
 def handle(broker: Services, ctx: RequestContext, request: DescribeClientQuotasRequest) -> None:

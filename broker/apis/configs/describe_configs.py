@@ -27,7 +27,7 @@ from odradek.protocol.messages.describe_configs import (
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
-    from odradek.broker.network.request import RequestContext
+    from odradek.broker.network.requests.request import RequestContext
 
 
 DESCRIBED = frozenset(ResourceType) - {ResourceType.UNKNOWN}

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from odradek.broker.apis.services import Services
     from odradek.broker.config.broker_config import BrokerConfig
-    from odradek.broker.network.request import ClientConnection, RequestContext
+    from odradek.broker.network.requests.request import ClientConnection, RequestContext
     from odradek.protocol.api import ApiSpec
     from odradek.protocol.metadata_version import MetadataVersion
 

@@ -12,7 +12,7 @@ from odradek.protocol.messages.sasl_handshake import SaslHandshakeResponse
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
-    from odradek.broker.network.request import RequestContext
+    from odradek.broker.network.requests.request import RequestContext
     from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest
 
 

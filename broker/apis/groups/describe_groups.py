@@ -21,7 +21,7 @@ from odradek.protocol.messages.describe_groups import (
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
-    from odradek.broker.network.request import RequestContext
+    from odradek.broker.network.requests.request import RequestContext
     from odradek.timer.sliced_work import Steps
 
 FIRST_AUTHORIZED_OPERATIONS_VERSION = 3

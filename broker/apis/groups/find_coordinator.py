@@ -26,7 +26,7 @@ from odradek.protocol.messages.find_coordinator import (
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
     from odradek.broker.metadata.metadata_cache import Node
-    from odradek.broker.network.request import RequestContext
+    from odradek.broker.network.requests.request import RequestContext
     from odradek.timer.sliced_work import Steps
 
 GROUP = 0

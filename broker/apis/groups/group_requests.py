@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from odradek.coordinator.group.context import GroupRequestContext
 
 if TYPE_CHECKING:
-    from odradek.broker.network.request import RequestContext
+    from odradek.broker.network.requests.request import RequestContext
 
 
 def group_context(ctx: RequestContext) -> GroupRequestContext:

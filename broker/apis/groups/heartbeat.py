@@ -15,7 +15,7 @@ from odradek.controller.model.acls import AclOperation, ResourceType
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
-    from odradek.broker.network.request import RequestContext
+    from odradek.broker.network.requests.request import RequestContext
     from odradek.protocol.messages.heartbeat import HeartbeatRequest
 
 

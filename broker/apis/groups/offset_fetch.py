@@ -19,7 +19,7 @@ from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
-    from odradek.broker.network.request import RequestContext
+    from odradek.broker.network.requests.request import RequestContext
     from odradek.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
     from odradek.timer.sliced_work import Steps
 

@@ -46,7 +46,7 @@ from odradek.timer.sliced_work import Wait, run_through
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
-    from odradek.broker.network.request import RequestContext
+    from odradek.broker.network.requests.request import RequestContext
     from odradek.broker.partition.hosted_partitions import HostedPartitions
     from odradek.timer.sliced_work import Steps
 

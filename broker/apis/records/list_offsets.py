@@ -34,7 +34,7 @@ from odradek.timer.sliced_work import Wait
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
-    from odradek.broker.network.request import RequestContext
+    from odradek.broker.network.requests.request import RequestContext
     from odradek.timer.sliced_work import Steps
 
 CONSUMER_REPLICA_ID = -1

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Generator
 
     from odradek.broker.apis.services import Services
-    from odradek.broker.network.request import RequestContext
+    from odradek.broker.network.requests.request import RequestContext
     from odradek.protocol.messages.offset_for_leader_epoch import OffsetForLeaderPartition
     from odradek.timer.sliced_work import Steps
 

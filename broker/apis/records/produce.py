@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
     from odradek.broker.coordinators.transaction_verification import Guards
     from odradek.broker.fetch.results import LogAppendResult
-    from odradek.broker.network.request import RequestContext
+    from odradek.broker.network.requests.request import RequestContext
     from odradek.timer.sliced_work import Steps
 
 # The only client that may write internal topics: Kafka's console tools and admin client use this id.

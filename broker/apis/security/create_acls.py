@@ -24,7 +24,7 @@ from odradek.protocol.messages.create_acls import AclCreationResult, CreateAclsR
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
-    from odradek.broker.network.request import RequestContext
+    from odradek.broker.network.requests.request import RequestContext
     from odradek.broker.security.authorizer.ports import Authorizer
     from odradek.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 

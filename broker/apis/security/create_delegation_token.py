@@ -25,7 +25,7 @@ from odradek.protocol.messages.create_delegation_token import (
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
-    from odradek.broker.network.request import RequestContext
+    from odradek.broker.network.requests.request import RequestContext
 
 FIRST_REQUESTER_VERSION: Final = 3
 

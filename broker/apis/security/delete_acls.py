@@ -15,7 +15,7 @@ from odradek.protocol.messages.delete_acls import DeleteAclsFilterResult, Delete
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
-    from odradek.broker.network.request import RequestContext
+    from odradek.broker.network.requests.request import RequestContext
     from odradek.broker.security.authorizer.ports import AclDeleteResult, Authorizer
     from odradek.controller.model.acls import AclBinding, AclBindingFilter
     from odradek.protocol.messages.delete_acls import DeleteAclsRequest

@@ -15,7 +15,7 @@ from odradek.protocol.messages.describe_acls import AclDescription, DescribeAcls
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
-    from odradek.broker.network.request import RequestContext
+    from odradek.broker.network.requests.request import RequestContext
     from odradek.controller.model.acls import ResourcePattern
     from odradek.protocol.messages.describe_acls import DescribeAclsRequest
     from odradek.timer.sliced_work import Steps

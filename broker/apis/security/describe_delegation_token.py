@@ -22,7 +22,7 @@ from odradek.protocol.messages.describe_delegation_token import (
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
-    from odradek.broker.network.request import RequestContext
+    from odradek.broker.network.requests.request import RequestContext
     from odradek.broker.security.tokens.token_cache import DelegationToken
     from odradek.controller.model.delegation_token import TokenInformation
     from odradek.timer.sliced_work import Steps

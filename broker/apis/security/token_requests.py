@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from odradek.broker.apis.services import Services
-    from odradek.broker.network.request import RequestContext
+    from odradek.broker.network.requests.request import RequestContext
     from odradek.broker.security.tokens.token_manager import DelegationTokenManager
     from odradek.protocol.messages.expire_delegation_token import ExpireDelegationTokenResponse
     from odradek.protocol.messages.renew_delegation_token import RenewDelegationTokenResponse

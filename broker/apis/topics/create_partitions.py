@@ -21,7 +21,7 @@ from odradek.protocol.messages.create_partitions import (
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
-    from odradek.broker.network.request import RequestContext
+    from odradek.broker.network.requests.request import RequestContext
 
 FIRST_STRICT_QUOTA_VERSION = 3
 

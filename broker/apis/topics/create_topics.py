@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Container
 
     from odradek.broker.apis.services import Services
-    from odradek.broker.network.request import RequestContext
+    from odradek.broker.network.requests.request import RequestContext
     from odradek.controller.admin.topic_admin import TopicResult
 
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"

@@ -26,7 +26,7 @@ from odradek.protocol.messages.delete_topics import (
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
-    from odradek.broker.network.request import RequestContext
+    from odradek.broker.network.requests.request import RequestContext
 
 FIRST_DISABLED_ERROR_VERSION = 3
 FIRST_STRICT_QUOTA_VERSION = 5

@@ -19,7 +19,7 @@ from odradek.protocol.messages.describe_cluster import (
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
-    from odradek.broker.network.request import RequestContext
+    from odradek.broker.network.requests.request import RequestContext
 
 ENDPOINT_BROKER = 1
 ENDPOINT_CONTROLLER = 2

@@ -25,7 +25,7 @@ from odradek.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
-    from odradek.broker.network.request import RequestContext
+    from odradek.broker.network.requests.request import RequestContext
 
 FIRST_ERROR_VERSION = 1
 """The first version with a top-level error."""

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Generator, Iterable
 
     from odradek.broker.apis.services import Services
-    from odradek.broker.network.request import RequestContext
+    from odradek.broker.network.requests.request import RequestContext
     from odradek.timer.sliced_work import Steps
 
 FIRST_TOPIC_ID_VERSION = 12

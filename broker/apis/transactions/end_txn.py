@@ -18,7 +18,7 @@ from odradek.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
-    from odradek.broker.network.request import RequestContext
+    from odradek.broker.network.requests.request import RequestContext
     from odradek.protocol.errors import ErrorCode
 
 FIRST_FENCED_VERSION = 2

@@ -28,7 +28,7 @@ from odradek.protocol.messages.txn_offset_commit import (
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
-    from odradek.broker.network.request import RequestContext
+    from odradek.broker.network.requests.request import RequestContext
     from odradek.timer.sliced_work import Steps
 
 FIRST_LOADING_VERSION = 2

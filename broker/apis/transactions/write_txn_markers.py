@@ -32,7 +32,7 @@ from odradek.storage.append_info import AppendOrigin
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
     from odradek.broker.fetch.results import LogAppendResult
-    from odradek.broker.network.request import RequestContext
+    from odradek.broker.network.requests.request import RequestContext
     from odradek.timer.sliced_work import Steps
 
 Errors = dict[TopicPartition, ErrorCode]

@@ -11,8 +11,8 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
-from odradek.broker.network.response_sender import FileRegion
-from odradek.broker.network.sliced_records import SlicedRecords
+from odradek.broker.network.responses.response_sender import FileRegion
+from odradek.broker.network.responses.sliced_records import SlicedRecords
 from odradek.protocol.codec.codec import size_of
 from odradek.protocol.records.layout import MAGIC_POSITION, MAGIC_V2
 

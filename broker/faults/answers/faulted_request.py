@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.network.request import RequestContext
+from odradek.broker.network.requests.request import RequestContext
 
 if TYPE_CHECKING:
     from collections.abc import Callable

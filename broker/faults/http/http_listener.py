@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from odradek.broker.faults.http.http_api import RULES, Answer
 from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.machine.timed_waits import deadline
-from odradek.broker.network.http_requests import end_response, http_server, listen, read_head
+from odradek.broker.network.listeners.http_requests import end_response, http_server, listen, read_head
 
 if TYPE_CHECKING:
     from odradek.broker.faults.http.http_api import HttpApi

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from odradek.broker.inter_broker.broker_connection import BrokerConnection, LinkSettings
 from odradek.broker.inter_broker.socket_links import connect
 from odradek.broker.machine.ticker import Ticker
-from odradek.broker.network.frame_buffers import FrameBuffers
+from odradek.broker.network.frames.frame_buffers import FrameBuffers
 from odradek.broker.tools.command.addresses import parse_addresses
 from odradek.controller.model.broker_info import EndPoint, SecurityProtocol
 from odradek.protocol.framing import MAX_FRAME_BYTES
@@ -19,7 +19,7 @@ from odradek.timer.clock import Clock, SystemClock
 from odradek.timer.system_timer import SystemTimer
 
 if TYPE_CHECKING:
-    from odradek.broker.network.answer_receiver import AnswerReceiver
+    from odradek.broker.network.frames.answer_receiver import AnswerReceiver
     from odradek.broker.tools.command.client_config import ClientConfig, ClientSasl
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.network.listening_socket import open_listening_socket
+from odradek.broker.network.sockets.listening_socket import open_listening_socket
 
 if TYPE_CHECKING:
     import socket

@@ -135,8 +135,8 @@ def serve(loop_name: str) -> None:
     from odradek.broker.machine.io_pool import ThreadIoPool
     from odradek.broker.machine.ticker import Ticker
     from odradek.broker.metadata.first_metadata import FirstMetadata
-    from odradek.broker.network import response_sender
-    from odradek.broker.network.socket_server import SocketServer
+    from odradek.broker.network.listeners.socket_server import SocketServer
+    from odradek.broker.network.responses import response_sender
     from odradek.timer.clock import SystemClock
     from odradek.timer.sliced_work import SlicedWork
     from odradek.timer.system_timer import SystemTimer

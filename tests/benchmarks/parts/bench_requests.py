@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from odradek.broker.network.request import RequestContext
+from odradek.broker.network.requests.request import RequestContext
 from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.headers import encode_response_parts
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.config.broker_config import BrokerConfig
-from odradek.broker.network.connection_rates import UNLIMITED, ConnectionRates
+from odradek.broker.network.listeners.connection_rates import UNLIMITED, ConnectionRates
 from odradek.timer.clock import ManualClock
 
 CAPTURED = Path(__file__).with_name("connection_rates.txt")

@@ -26,8 +26,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from odradek.broker.cli import main
-from odradek.broker.network.connection import Connection
-from odradek.broker.network.socket_server import SocketServer
+from odradek.broker.network.connection.connection import Connection
+from odradek.broker.network.listeners.socket_server import SocketServer
 from odradek.broker.server import KafkaServer
 from odradek.controller.model.broker_info import SecurityProtocol
 from odradek.timer.clock import SystemClock

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from odradek.broker.network.stream_server import StreamServer
+from odradek.broker.network.sockets.stream_server import StreamServer
 from odradek.controller.tree.metadata_tree import WatchEvent
 from odradek.controller.tree.zookeeper_connection import End, KazooConnection, Session
 from odradek.controller.tree.zookeeper_settings import ZooKeeperSettings

@@ -24,9 +24,9 @@ from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.endpoint import EndPoint
 from odradek.broker.fetch.lazy_down_conversion import LazyDownConversionRecords
 from odradek.broker.machine.machine import Machine
-from odradek.broker.network.close_reason import CloseReason
-from odradek.broker.network.request import RequestContext
-from odradek.broker.network.throttles import Throttles
+from odradek.broker.network.requests.request import RequestContext
+from odradek.broker.network.requests.throttles import Throttles
+from odradek.broker.network.sockets.close_reason import CloseReason
 from odradek.broker.server import KafkaServer
 from odradek.controller.model.broker_info import SecurityProtocol
 from odradek.protocol.api import ApiKey

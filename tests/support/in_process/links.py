@@ -11,7 +11,7 @@ from odradek.broker.config.listeners import ListenerSecurity
 from odradek.broker.inter_broker.broker_links import BrokerLinks
 from odradek.broker.inter_broker.own_link import OwnLink
 from odradek.broker.metadata.metadata_cache import MetadataCache
-from odradek.broker.network.request import RequestContext
+from odradek.broker.network.requests.request import RequestContext
 from odradek.controller.model.broker_info import EndPoint, SecurityProtocol
 from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.messages.update_metadata import (

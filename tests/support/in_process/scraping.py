@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from odradek.broker.dispatch import Dispatcher
 from odradek.broker.metrics.metrics import Metrics
-from odradek.broker.network.socket_server import SocketServer
+from odradek.broker.network.listeners.socket_server import SocketServer
 from odradek.protocol.api import ApiKey
 from odradek.protocol.messages.produce import ProduceResponse
 from tests.support.in_process.in_process_broker import InProcessBroker

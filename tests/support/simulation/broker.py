@@ -18,7 +18,7 @@ from odradek.broker.config.endpoint import EndPoint as ListenerEndPoint
 from odradek.broker.inter_broker.broker_connection import BrokerConnection, LinkSettings
 from odradek.broker.machine.machine import Machine
 from odradek.broker.machine.startup_error import StartupError
-from odradek.broker.network.frame_buffers import FrameBuffers
+from odradek.broker.network.frames.frame_buffers import FrameBuffers
 from odradek.broker.server import KafkaServer
 from odradek.controller.model.broker_info import EndPoint, SecurityProtocol
 from odradek.storage.disk.file_system import OsFileSystem
@@ -29,7 +29,7 @@ from tests.support.simulation.environment.virtual_loop import VirtualClock
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
-    from odradek.broker.network.answer_receiver import AnswerReceiver
+    from odradek.broker.network.frames.answer_receiver import AnswerReceiver
     from odradek.timer.system_timer import SystemTimer
     from tests.support.simulation.environment import virtual_loop
     from tests.support.simulation.environment.network import Network

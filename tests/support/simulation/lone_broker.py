@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.machine.machine import Machine
-from odradek.broker.network.connection import Connection
-from odradek.broker.network.socket_server import SocketServer
+from odradek.broker.network.connection.connection import Connection
+from odradek.broker.network.listeners.socket_server import SocketServer
 from odradek.broker.server import KafkaServer
 from odradek.protocol.api import ApiKey
 from odradek.protocol.headers import RequestHeader, decode_response, encode_request

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
-from odradek.broker.network.stream_server import Serve, StreamServer
+from odradek.broker.network.sockets.stream_server import Serve, StreamServer
 from tests.support.processes.ports import LOOPBACK, free_port
 
 

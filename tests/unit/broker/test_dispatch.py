@@ -10,8 +10,8 @@ import pytest
 
 from odradek.broker.dispatch import LARGE_FRAME_BYTES
 from odradek.broker.metadata.first_metadata import ANSWERED_FROM_THE_CACHE, FIRST_METADATA_WAIT_MS
-from odradek.broker.network.close_reason import CloseReason
-from odradek.broker.network.request import RequestContext
+from odradek.broker.network.requests.request import RequestContext
+from odradek.broker.network.sockets.close_reason import CloseReason
 from odradek.controller.tree.metadata_tree import SessionExpired
 from odradek.protocol.api import API, ApiKey
 from odradek.protocol.codec.schema import Request, Response

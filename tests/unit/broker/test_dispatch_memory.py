@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from odradek.broker.network.close_reason import CloseReason
-from odradek.broker.network.memory_pool import MemoryPool
-from odradek.broker.network.request import RequestContext
+from odradek.broker.network.frames.memory_pool import MemoryPool
+from odradek.broker.network.requests.request import RequestContext
+from odradek.broker.network.sockets.close_reason import CloseReason
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.schema import Request
 from odradek.protocol.errors import ErrorCode, KafkaError

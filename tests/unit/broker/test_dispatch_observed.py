@@ -7,8 +7,8 @@ from typing import cast
 import pytest
 
 from odradek.broker.dispatch import LARGE_FRAME_BYTES
-from odradek.broker.network.close_reason import CloseReason
-from odradek.broker.network.request import RequestContext, RequestTimes
+from odradek.broker.network.requests.request import RequestContext, RequestTimes
+from odradek.broker.network.sockets.close_reason import CloseReason
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.codec import encode
 from odradek.protocol.codec.schema import Request, Response

@@ -12,8 +12,8 @@ from types import SimpleNamespace
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.dispatch import Dispatcher
 from odradek.broker.metadata.first_metadata import FirstMetadata
-from odradek.broker.network.close_reason import CloseReason
-from odradek.broker.network.request import RequestContext
+from odradek.broker.network.requests.request import RequestContext
+from odradek.broker.network.sockets.close_reason import CloseReason
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.headers import RequestHeader, decode_response, encode_request

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import cast
 
 from odradek.broker.faults.faults import Faults
-from odradek.broker.network.request import RequestContext
+from odradek.broker.network.requests.request import RequestContext
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.schema import Request
 from odradek.protocol.headers import RequestHeader, encode_request

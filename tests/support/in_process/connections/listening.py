@@ -11,7 +11,7 @@ import pytest
 
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.machine.startup_error import StartupError
-from odradek.broker.network.socket_server import SocketServer
+from odradek.broker.network.listeners.socket_server import SocketServer
 from odradek.storage.disk.ports import InlineIoPool
 from odradek.timer.clock import ManualClock
 from odradek.timer.system_timer import SystemTimer
@@ -99,7 +99,7 @@ class Listening:
         """What the sockets of connected clients have; None after a reset."""
         self.gate: asyncio.Event | None = None
         """Keeps clients in their handshake until it is set."""
-        monkeypatch.setattr("odradek.broker.network.socket_server.open_listening_socket", self._open)
+        monkeypatch.setattr("odradek.broker.network.listeners.socket_server.open_listening_socket", self._open)
         loop = asyncio.get_running_loop()
         monkeypatch.setattr(loop, "add_reader", self._add_reader)
         monkeypatch.setattr(loop, "remove_reader", self._remove_reader)

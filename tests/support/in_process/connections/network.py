@@ -8,12 +8,12 @@ import struct
 from collections.abc import Callable
 from typing import cast
 
-from odradek.broker.network.close_reason import CloseReason
-from odradek.broker.network.connection import Connection
-from odradek.broker.network.frame_buffers import FrameBuffers
-from odradek.broker.network.memory_pool import MemoryPool
-from odradek.broker.network.request import RequestContext
-from odradek.broker.network.response_sender import ResponseSender, SentBytes
+from odradek.broker.network.connection.connection import Connection
+from odradek.broker.network.frames.frame_buffers import FrameBuffers
+from odradek.broker.network.frames.memory_pool import MemoryPool
+from odradek.broker.network.requests.request import RequestContext
+from odradek.broker.network.responses.response_sender import ResponseSender, SentBytes
+from odradek.broker.network.sockets.close_reason import CloseReason
 from odradek.protocol.api import ApiKey
 from odradek.protocol.headers import RequestHeader
 from odradek.protocol.messages.fetch import FetchResponse

@@ -18,7 +18,7 @@ from odradek.broker.apis.services import Services
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.fetch.fetch_session_cache import FetchSessionCache
 from odradek.broker.fetch.replication_quota import ReplicationQuota
-from odradek.broker.network.request import RequestContext
+from odradek.broker.network.requests.request import RequestContext
 from odradek.broker.quotas.quota_managers import QuotaManagers
 from odradek.broker.replica_manager.replica_manager import ReplicaManager
 from odradek.broker.replication.fetcher_settings import FetcherSettings, FetchersSettings, RemoteLeaderSettings

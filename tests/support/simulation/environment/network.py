@@ -20,8 +20,8 @@ from odradek.protocol.headers import encode_response_parts
 from odradek.storage.segment.file_records import FileRegion
 
 if TYPE_CHECKING:
-    from odradek.broker.network.close_reason import CloseReason
-    from odradek.broker.network.request import RequestContext
+    from odradek.broker.network.requests.request import RequestContext
+    from odradek.broker.network.sockets.close_reason import CloseReason
     from odradek.controller.model.broker_info import EndPoint
     from odradek.protocol.codec.schema import Response
     from tests.support.simulation.environment.virtual_loop import Machine, VirtualLoop

@@ -17,7 +17,7 @@ from odradek.broker.apis.authorization import (
     filter_by_authorized,
 )
 from odradek.broker.apis.services import Services
-from odradek.broker.network.request import RequestContext
+from odradek.broker.network.requests.request import RequestContext
 from odradek.broker.security.authorizer.ports import Action, AuthorizableRequestContext
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.controller.model.broker_info import SecurityProtocol

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from odradek.broker.apis.services import Services, in_slices, now_or_in_slices
-from odradek.broker.network.request import RequestContext
+from odradek.broker.network.requests.request import RequestContext
 from odradek.protocol.api import ApiKey
 from odradek.protocol.headers import RequestHeader
 from odradek.protocol.messages.heartbeat import HeartbeatRequest

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from odradek.broker.network.memory_pool import MemoryPool
-from odradek.broker.network.request import RequestContext
+from odradek.broker.network.frames.memory_pool import MemoryPool
+from odradek.broker.network.requests.request import RequestContext
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.errors import ErrorCode

@@ -22,7 +22,7 @@ from odradek.broker.apis.services import Services
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.fetch.fetch_session_cache import FetchSessionCache
 from odradek.broker.fetch.log_reads import LogReads
-from odradek.broker.network.request import RequestContext
+from odradek.broker.network.requests.request import RequestContext
 from odradek.broker.quotas.quota_managers import QuotaManagers
 from odradek.protocol.api import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError

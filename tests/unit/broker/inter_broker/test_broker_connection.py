@@ -12,8 +12,8 @@ from odradek.broker.inter_broker.broker_connection import (
     LinkSettings,
     VersionMismatch,
 )
-from odradek.broker.network.answer_receiver import AnswerReceiver
-from odradek.broker.network.frame_buffers import FrameBuffers
+from odradek.broker.network.frames.answer_receiver import AnswerReceiver
+from odradek.broker.network.frames.frame_buffers import FrameBuffers
 from odradek.controller.model.broker_info import EndPoint, SecurityProtocol
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.schema import Request, Response

@@ -6,7 +6,7 @@ import pytest
 
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.inter_broker.sasl_links import authenticate_link, evaluate_in_pool
-from odradek.broker.network.answer_receiver import AnswerReceiver
+from odradek.broker.network.frames.answer_receiver import AnswerReceiver
 from odradek.broker.security.sasl.mechanisms import SaslParts
 from odradek.broker.security.sasl.plain import PlainSaslClient
 from odradek.broker.security.sasl.ports import SaslClient, SaslError

@@ -11,7 +11,7 @@ from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.inter_broker import socket_links
 from odradek.broker.inter_broker.broker_connection import BrokerConnection
 from odradek.broker.inter_broker.socket_links import SocketLinks
-from odradek.broker.network.answer_receiver import AnswerReceiver
+from odradek.broker.network.frames.answer_receiver import AnswerReceiver
 from odradek.controller.model.broker_info import EndPoint, SecurityProtocol
 from odradek.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from odradek.timer.clock import ManualClock

@@ -12,7 +12,7 @@ from odradek.broker.metrics.endpoint import (
     SEND_TIMEOUT_MS,
     MetricsEndpoint,
 )
-from odradek.broker.network.http_requests import MAX_CONNECTIONS, MAX_HEAD_BYTES
+from odradek.broker.network.listeners.http_requests import MAX_CONNECTIONS, MAX_HEAD_BYTES
 from odradek.timer.clock import ManualClock
 from odradek.timer.system_timer import SystemTimer
 from tests.support.wire.closing_servers import close_while_accepting

@@ -12,7 +12,7 @@ from odradek.broker.metrics.request_metrics import (
     RequestMetrics,
     error_name,
 )
-from odradek.broker.network.request import (
+from odradek.broker.network.requests.request import (
     COUNTED_BY_REQUEST,
     RequestContext,
     RequestCounter,

@@ -9,7 +9,7 @@ import math
 
 import pytest
 
-from odradek.broker.network.request import RequestContext
+from odradek.broker.network.requests.request import RequestContext
 from odradek.broker.quotas.client_quota_manager import ClientQuotaManager
 from odradek.broker.quotas.controller_mutation_quota_manager import ControllerMutationQuotaManager
 from odradek.broker.quotas.quota_entity import ClientQuotaType, client_quota_entity

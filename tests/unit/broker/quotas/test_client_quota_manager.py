@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.broker.network.request import RequestContext
+from odradek.broker.network.requests.request import RequestContext
 from odradek.broker.quotas.client_quota_manager import EXPIRATION_CHECK_MS, ClientQuotaManager
 from odradek.broker.quotas.client_sensors import INACTIVE_SENSOR_EXPIRATION_MS
 from odradek.broker.quotas.quota_entity import ClientQuotaType, client_quota_entity

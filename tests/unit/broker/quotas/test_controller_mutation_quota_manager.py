@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.broker.network.request import RequestContext
+from odradek.broker.network.requests.request import RequestContext
 from odradek.broker.quotas.controller_mutation_quota_manager import (
     ControllerMutationQuota,
     ControllerMutationQuotaManager,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.broker.network.request import RequestContext, RequestTimes
+from odradek.broker.network.requests.request import RequestContext, RequestTimes
 from odradek.broker.quotas.quota_entity import client_quota_entity
 from odradek.broker.quotas.request_quota_manager import ClientRequestQuotaManager
 from odradek.protocol.api import ApiKey
@@ -10,7 +10,7 @@ from odradek.protocol.headers import RequestHeader
 from odradek.timer.clock import ManualClock
 from odradek.timer.system_timer import SystemTimer
 from tests.support.in_process.in_process_broker import FakeConnection
-from tests.unit.broker.network.test_request_observer import Recorder
+from tests.unit.broker.network.requests.test_request_observer import Recorder
 
 
 class Managed:

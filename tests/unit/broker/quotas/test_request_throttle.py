@@ -10,7 +10,7 @@ import pytest
 
 from odradek.broker.apis import HANDLERS
 from odradek.broker.dispatch import Dispatcher
-from odradek.broker.network.request import RequestContext
+from odradek.broker.network.requests.request import RequestContext
 from odradek.broker.quotas.quota_entity import client_quota_entity
 from odradek.protocol.api import API, ApiKey
 from odradek.protocol.codec.schema import Request

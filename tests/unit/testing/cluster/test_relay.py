@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from odradek.broker.network.stream_server import stop_listening
+from odradek.broker.network.sockets.stream_server import stop_listening
 from odradek.testing.cluster.relay import Relay
 from tests.support.async_test import async_test
 from tests.support.wire.closing_servers import close_while_accepting

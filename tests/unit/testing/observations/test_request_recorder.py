@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.broker.network.request import RequestContext
+from odradek.broker.network.requests.request import RequestContext
 from odradek.protocol.api import ApiKey
 from odradek.protocol.records.batch import assign_prefix
 from odradek.testing.observations import request_recorder

@@ -11,7 +11,7 @@ from odradek.broker.faults.answers.answer_bytes import (
     read_region,
     with_wrong_crc,
 )
-from odradek.broker.network.sliced_records import SlicedRecords
+from odradek.broker.network.responses.sliced_records import SlicedRecords
 from odradek.protocol.records.batch import view_batch
 from odradek.protocol.records.errors import CorruptRecordError
 from odradek.storage.disk.ports import InlineIoPool

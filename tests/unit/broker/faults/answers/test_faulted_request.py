@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from odradek.broker.faults.answers.faulted_request import FaultedRequest
-from odradek.broker.network.request import RequestContext
+from odradek.broker.network.requests.request import RequestContext
 from odradek.protocol.codec.schema import Response
 from odradek.protocol.headers import RequestHeader
 from odradek.protocol.messages.heartbeat import HeartbeatResponse

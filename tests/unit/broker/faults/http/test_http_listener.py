@@ -10,7 +10,7 @@ import pytest
 from odradek.broker.faults.http.http_api import HttpApi
 from odradek.broker.faults.http.http_listener import MAX_BODY_BYTES, REQUEST_TIMEOUT_MS, HttpListener, loopback
 from odradek.broker.machine.startup_error import StartupError
-from odradek.broker.network.http_requests import MAX_CONNECTIONS, MAX_HEAD_BYTES
+from odradek.broker.network.listeners.http_requests import MAX_CONNECTIONS, MAX_HEAD_BYTES
 from odradek.timer.clock import ManualClock
 from odradek.timer.system_timer import SystemTimer
 from tests.support.in_process.connections.faulty_dispatching import Faulty

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 from typing import cast
 
 from odradek.broker.metrics.families.broker_families import MAX_CLIENT_SOFTWARE
-from odradek.broker.network.authentication_counts import AuthenticationCounts
-from odradek.broker.network.close_reason import CloseReason
-from odradek.broker.network.memory_pool import ConnectionMemory, MemoryPool
+from odradek.broker.network.authentication.authentication_counts import AuthenticationCounts
+from odradek.broker.network.frames.memory_pool import ConnectionMemory, MemoryPool
+from odradek.broker.network.sockets.close_reason import CloseReason
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from odradek.storage.cleaning.clean_job import CleanStats
 from tests.support.in_process.in_process_broker import InProcessBroker

@@ -32,6 +32,6 @@ def test_consume_imports_neither_the_producer_nor_the_configuration_of_a_broker(
     assert not modules & {
         "odradek.broker.tools.data.producer.producer",
         "odradek.storage.config.config_def",
-        "odradek.broker.network.listening_socket",
+        "odradek.broker.network.sockets.listening_socket",
         "uuid",
     }

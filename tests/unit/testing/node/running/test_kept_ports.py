@@ -4,7 +4,7 @@ import pytest
 
 from odradek.broker.config.endpoint import EndPoint
 from odradek.broker.machine.startup_error import StartupError
-from odradek.broker.network.listening_socket import bound_port
+from odradek.broker.network.sockets.listening_socket import bound_port
 from odradek.controller.model.broker_info import SecurityProtocol
 from odradek.testing.node.running.kept_ports import KeptPorts
 

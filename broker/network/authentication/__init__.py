@@ -1,0 +1,1 @@
+"""Clients of accepted connections: TLS handshakes, SASL, principals."""

@@ -1,0 +1,1 @@
+"""One client connection, from its first byte to its end."""

@@ -1,0 +1,57 @@
+"""The ports between a connection, the server that accepted it, and what authenticates its client."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+    from odradek.broker.network.frames.frame_buffers import FrameBuffers
+    from odradek.broker.network.frames.memory_pool import MemoryPool
+    from odradek.broker.network.responses.response_sender import SentBytes
+    from odradek.broker.network.sockets.close_reason import CloseReason
+    from odradek.broker.network.sockets.direct_socket import DirectSocket
+    from odradek.storage.disk.ports import IoPool
+    from odradek.timer.clock import Clock
+    from odradek.timer.task import TimerTask
+
+ConnectionT = TypeVar("ConnectionT", contravariant=True)
+
+
+class Authentication(Protocol):
+    """What authenticates the client of one connection. Implemented by `authentication.Authentication`."""
+
+    def takes(self, request: memoryview, received_ms: int, /) -> bool:
+        """Whether the frame is part of the authentication, or the connection is closed. Else it is a request."""
+
+    def refuses_frame(self) -> bool:
+        """The next frame is above the limit. Returns whether that fails an authentication."""
+
+
+class ConnectionOwner(Protocol[ConnectionT]):
+    """The part of the server that a connection uses. Implemented by `SocketServer`."""
+
+    clock: Clock
+    io_pool: IoPool
+    frame_buffers: FrameBuffers
+    memory_pool: MemoryPool | None
+    sent_bytes: SentBytes | None
+
+    def dispatch(self, connection: ConnectionT, request: memoryview, received_ms: int) -> None:
+        """Decode the request, `begin` it and call its handler."""
+
+    def call_soon(self, callback: Callable[[], None]) -> object: ...
+
+    def open_direct(self, transport: asyncio.Transport) -> DirectSocket:
+        """A second descriptor of the transport's socket."""
+
+    def identify(self, connection: ConnectionT) -> None:
+        """Set the principal of a client that does not use SASL, or abort the connection."""
+
+    def watch_idle(self, connection: ConnectionT) -> TimerTask | None:
+        """Schedule calls of `close_if_idle`."""
+
+    def connection_closed(self, connection: ConnectionT, reason: CloseReason, detail: str) -> None:
+        """Count the closed connection, release its quota, log an unexpected reason."""

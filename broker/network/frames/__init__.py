@@ -1,0 +1,1 @@
+"""Received bytes to frames, and the memory of frames."""

@@ -1,0 +1,1 @@
+"""Listeners: the socket server, its limits on connections, and the HTTP of small listeners."""

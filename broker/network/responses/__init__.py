@@ -1,0 +1,1 @@
+"""Responses and their records, on the way to the socket."""

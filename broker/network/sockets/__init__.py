@@ -1,0 +1,1 @@
+"""Sockets, addresses, servers of streams, and the reasons why a connection is closed."""

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import pytest
+
+from odradek.broker.network.requests.request import RequestContext
+from odradek.protocol.api import ApiKey
+from odradek.protocol.codec.schema import Response
+from odradek.protocol.headers import RequestHeader
+from odradek.protocol.messages.heartbeat import HeartbeatResponse
+
+
+class _Connection:
+    """Remembers what was answered, and whether the context was answered by then."""
+
+    def __init__(self) -> None:
+        self.completed: list[tuple[RequestContext, Response | None, bool]] = []
+        self.closed: list[tuple[str, bool]] = []
+        self.ctx: RequestContext | None = None
+        self.flushes = 0
+
+    def complete(self, ctx: RequestContext, response: Response | None) -> None:
+        self.completed.append((ctx, response, ctx.is_answered))
+
+    def flush_answers(self) -> None:
+        self.flushes += 1
+
+    def close(self, reason: str, *, reset: bool = False) -> None:
+        assert self.ctx is not None
+        self.closed.append((reason, self.ctx.is_answered))
+
+
+def received() -> tuple[RequestContext, _Connection]:
+    connection = _Connection()
+    ctx = RequestContext(RequestHeader(ApiKey.HEARTBEAT, 4, 17), connection, 1000, 50)  # type: ignore[arg-type]
+    connection.ctx = ctx
+    return ctx, connection
+
+
+def test_request_that_arrives_is_unanswered_and_holds_its_connection() -> None:
+    ctx, connection = received()
+    assert (ctx.received_ms, ctx.size) == (1000, 50)
+    assert not ctx.is_answered
+    assert not ctx.may_pipeline
+    assert ctx.answer is None
+    assert connection.completed == []
+
+
+def test_answer_goes_to_the_connection_which_already_sees_it_answered() -> None:
+    ctx, connection = received()
+    response = HeartbeatResponse()
+    ctx.reply(response)
+    assert connection.completed == [(ctx, response, True)]
+
+
+def test_no_answer_completes_a_request_too() -> None:
+    ctx, connection = received()
+    ctx.reply(None)
+    assert connection.completed == [(ctx, None, True)]
+
+
+def test_second_answer_is_a_bug_that_names_the_request() -> None:
+    ctx, connection = received()
+    ctx.reply(HeartbeatResponse())
+    with pytest.raises(RuntimeError, match=r"answered twice: .*17"):
+        ctx.reply(HeartbeatResponse())
+    assert len(connection.completed) == 1
+
+
+def test_closing_takes_the_place_of_the_answer() -> None:
+    ctx, connection = received()
+    ctx.close_connection()
+    assert connection.closed == [("request refused", True)]
+    assert connection.completed == []
+    with pytest.raises(RuntimeError):
+        ctx.reply(HeartbeatResponse())
+
+
+def test_a_handler_with_work_left_sends_its_answer_first() -> None:
+    ctx, connection = received()
+    ctx.reply(HeartbeatResponse())
+    ctx.flush()
+    assert connection.flushes == 1
+
+
+def test_misspelt_flag_is_an_error_and_not_a_new_attribute() -> None:
+    ctx, _ = received()
+    with pytest.raises(AttributeError):
+        ctx.may_pipline = True  # type: ignore[attr-defined]
