@@ -14,7 +14,7 @@ PARALLEL = --dist loadscope --no-loadscope-reorder
 # An editable install compiles nothing, and where PYTHONDONTWRITEBYTECODE is set every start would compile everything.
 COMPILE = $(BIN)/python -m compileall -q broker controller coordinator protocol storage testing timer
 
-.PHONY: run test test-unit test-oracle apache-tests lint bench bench-counts soak clean
+.PHONY: run test test-unit test-oracle apache-tests strangers lint bench bench-counts soak clean
 
 run: .venv/.installed
 	$(BIN)/odradek serve $(ARGS)
@@ -34,6 +34,10 @@ apache-tests: .venv/.installed-for-tests $(APACHE_TESTS)/harness.jar
 soak: .venv/.installed-for-tests $(JVM)/.complete .cache/spark/.complete $(APACHE_TESTS)/harness.jar
 	$(PYTEST) -n auto $(PARALLEL) -m "hypothesis and not soak" --hypothesis-profile random-examples --timeout 0 tests
 	$(PYTEST) -m soak --timeout 0 tests
+
+# Test suites of other projects.
+strangers: .venv/.installed-for-tests $(JVM)/.complete
+	$(BIN)/python -m tests.support.strangers $(ARGS)
 
 lint: .venv/.installed-for-tests
 	$(BIN)/ruff check .

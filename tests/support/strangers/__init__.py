@@ -1,0 +1,1 @@
+"""Tests of other projects against Odradek: `make strangers`. See docs/other-suites.md for what they say."""
