@@ -17,8 +17,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from spark_jobs.archive.archive_options import ArchiveOptions, parse_options
+from spark_jobs.archive.archive_preview import preview
 from spark_jobs.archive.archive_rows import archive_rows, schema_of
 from spark_jobs.archive.parquet_output import ParquetOutput
+from spark_jobs.common.cluster import Cluster
 from spark_jobs.common.job import run_job, say
 from spark_jobs.common.reachable import check_reachable
 from spark_jobs.common.streaming_run import Batch, StopRequest, follow
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
 def archive(spark: SparkSession, options: ArchiveOptions, stop: StopRequest) -> None:
     """Run the query until it ends, or until a signal asks for the end."""
     output = ParquetOutput(spark, options.output, options.checkpoint)
+    if options.dry_run:
+        dry_run(spark, options, output)
+        return
     output.open()
     rows = archive_rows(
         spark.readStream.format("kafka").options(**options.source_options()).load(),
@@ -63,13 +68,32 @@ def archive(spark: SparkSession, options: ArchiveOptions, stop: StopRequest) -> 
     say(f"{how}: {records} records in {batches} {'batch' if batches == 1 else 'batches'}")
 
 
+def dry_run(spark: SparkSession, options: ArchiveOptions, output: ParquetOutput) -> None:
+    """Print what the next run would archive of what is there now."""
+    output.check()
+    cluster = Cluster(options.connection)
+    counts = cluster.partition_counts(options.topics or None)
+    if options.subscribe_pattern is not None:
+        pattern = spark._jvm.java.util.regex.Pattern.compile(options.subscribe_pattern)  # type: ignore[union-attr]
+        counts = {topic: count for topic, count in counts.items() if pattern.matcher(topic).matches()}
+    ranges = cluster.log_ranges(counts, options.read_range.starting_timestamp_ms)
+    for line in preview(ranges, output.planned_offsets(), options.read_range.starting_offsets):
+        say(line)
+
+
+def check(options: ArchiveOptions) -> None:
+    """What can be known without Spark. Raises: JobError."""
+    check_reachable(options.connection.bootstrap_servers)
+    Cluster(options.connection).check_topics(options.topics)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parse_options(arguments)
     return run_job(
         "archive_topic",
         options.run,
         lambda spark, stop: archive(spark, options, stop),
-        check=lambda: check_reachable(options.connection.bootstrap_servers),
+        check=lambda: check(options),
     )
 
 

@@ -54,6 +54,7 @@ class ArchiveOptions:
     include_headers: bool
     compression: str
     fail_on_data_loss: bool
+    dry_run: bool
     run: RunOptions
 
     def source_options(self) -> dict[str, str]:
@@ -100,6 +101,7 @@ def parse_options(arguments: Sequence[str] | None = None) -> ArchiveOptions:
         include_headers=args.include_headers,
         compression=args.compression,
         fail_on_data_loss=args.fail_on_data_loss,
+        dry_run=args.dry_run,
         run=run_options_of(args),
     )
 
@@ -175,6 +177,9 @@ def _add_output_arguments(group: argparse._ArgumentGroup) -> None:
         "--include-headers", action=argparse.BooleanOptionalAction, default=True, help="default: included"
     )
     group.add_argument("--compression", choices=COMPRESSIONS, default="snappy", help="default: %(default)s")
+    group.add_argument(
+        "--dry-run", action="store_true", help="check everything, print what would be archived, and write nothing"
+    )
 
 
 def _partition_by(text: str) -> tuple[str, ...]:

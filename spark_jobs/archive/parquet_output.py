@@ -12,6 +12,7 @@ listed, no run can list them any more, not even one that was only taken for dead
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -67,6 +68,10 @@ class ParquetOutput:
     def open(self) -> None:
         """Check both before the query starts, and note the files that may have been left behind."""
         self._suspects = self._files()  # before the checkpoint is looked at: see above
+        self.batch_listed(self.check())
+
+    def check(self) -> int:
+        """Refuse what is not a pair. Returns the last batch in the output's list."""
         names = self._names(self._output)
         self._planned = last_batch(self._names(f"{self._checkpoint}/offsets"))
         listed = last_batch(self._names(f"{self._output}/{SINK_LOG}"))
@@ -78,7 +83,15 @@ class ParquetOutput:
             has_sink_log=SINK_LOG in names,
             has_data=any(not name.startswith(("_", ".")) for name in names),
         )
-        self.batch_listed(listed)
+        return listed
+
+    def planned_offsets(self) -> dict[str, dict[str, int]]:
+        """Where the last batch that the checkpoint has planned ends, by topic and partition; {} for a new one."""
+        if self._planned == NO_BATCH:
+            return {}
+        lines = self._spark.read.text(f"{self._checkpoint}/offsets/{self._planned}").collect()
+        offsets: dict[str, dict[str, int]] = json.loads(lines[-1].value)
+        return offsets
 
     def batch_listed(self, number: int) -> None:
         """A batch is in the output's list: remove, once, what earlier runs left behind up to the batch they died in."""

@@ -12,6 +12,7 @@ Errors are `SetupError`s with a message of one line.
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import logging
 import os
@@ -28,10 +29,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
+from spark_jobs.common.code_archive import CHECKOUT, write_archive
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 POM = Path(__file__).with_name("pom.xml")
 LOG4J = Path(__file__).with_name("log4j2.properties")
 JARS_VARIABLE = "SPARK_KAFKA_JARS"
@@ -187,11 +189,12 @@ def spark_session(
     builder = SparkSession.builder.appName(app_name)
     builder = builder.config("spark.sql.session.timeZone", "UTC").config("spark.ui.showConsoleProgress", "false")
     builder = builder.config("spark.redaction.regex", REDACTED)
-    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+    workers_have_code = is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    if not is_submitted:
         master = master or "local[*]"
-        if master.startswith("local"):
-            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers run the python3 of the PATH
+        workers_have_code = re.match(r"local(\[|$)", master) is not None
+        if workers_have_code:
+            _prepare_local_workers()
         java_options = f"-Dlog4j2.configurationFile={LOG4J.as_uri()} -Dspark.jobs.log.level={log_level}"
         builder = builder.master(master).config("spark.driver.extraJavaOptions", java_options)
         for key, value in connector_options().items():
@@ -202,9 +205,30 @@ def spark_session(
         logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
     try:
         with children_ignoring_sigterm():
-            return builder.getOrCreate()
+            session = builder.getOrCreate()
     except PySparkException as error:
         raise SetupError(f"Spark did not start: {first_line(str(error))}") from None
+    if not workers_have_code:
+        _ship_code(session)
+    return session
+
+
+def _prepare_local_workers() -> None:
+    """Let Spark's Python workers run with this Python, and find the jobs wherever this process was started."""
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers run the python3 of the PATH
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if str(CHECKOUT) not in paths:
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(CHECKOUT), *paths]))
+
+
+def _ship_code(session: SparkSession) -> None:
+    """Send the code of the jobs to the executors of a cluster; under spark-submit, `--py-files` has done that."""
+    folder = tempfile.mkdtemp(prefix="spark-jobs-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)  # executors fetch it from here as long as the job runs
+    archive = Path(folder) / "code.zip"
+    write_archive(archive)
+    session.sparkContext.addPyFile(str(archive))
 
 
 @contextmanager

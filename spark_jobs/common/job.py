@@ -88,8 +88,8 @@ def fail(name: str, message: str) -> int:
 def reason(message: str) -> str:
     """An error's message, without what Spark adds to it: the ids of the query, the state, the packages of a class, the
     traceback of a Python worker."""
-    raised = WORKER_ERROR.search(message)
-    line = raised[1] if raised else first_line(message)
+    raised = WORKER_ERROR.findall(message)
+    line = raised[-1] if raised else first_line(message)
     for wrapping in WRAPPINGS:
         line = wrapping.sub("", line)
     return line

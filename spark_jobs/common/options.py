@@ -216,6 +216,21 @@ def trigger_ms_of(args: argparse.Namespace) -> int | None:
     return None if args.available_now else args.trigger
 
 
+def add_topic_creation_arguments(container: argparse._ActionsContainer, partitions: str) -> None:
+    """`--create-topic` and `--topic-config`; `partitions` says how many partitions a new topic gets."""
+    container.add_argument(
+        "--create-topic", action="store_true", help=f"create a topic that is not there, with {partitions}"
+    )
+    container.add_argument(
+        "--topic-config",
+        type=key_value,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a config of the topics that are created; repeatable",
+    )
+
+
 def topics(text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(","))
     for name in names:

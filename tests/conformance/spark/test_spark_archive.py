@@ -5,14 +5,11 @@ All but the runs that are killed share the session of the tests: a run is then a
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 import random
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import UTC, date, datetime
-from itertools import cycle, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,50 +22,19 @@ from spark_jobs.archive_topic import archive
 from spark_jobs.common.streaming_run import StopRequest
 from tests.support.admin import Admin
 from tests.support.broker import Broker
-from tests.support.processes.spark import MARKS, BackgroundProducer, Outgoing, Sent, SparkJob, in_order, received, send
+from tests.support.loads.killed_archive import PARTITIONS, Archive, check_kills
+from tests.support.processes.spark import MARKS, Outgoing, Sent, in_order, received, send
 from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 pytest_plugins = ["tests.support.processes.spark_fixture"]
 pytestmark = MARKS
 
-PARTITIONS = 3
-# What a run has printed when it is killed, at a random moment soon after: a batch, or only that it has begun, which is
-# then within the batch that the run before it died in.
-BATCH, BEGUN = r"^batch \d+: ", r"^archiving "
-KILLED_AFTER = (BATCH, BEGUN, BATCH)
-SOAK_KILLS = int(os.environ.get("ODRADEK_SOAK_KILLS", "50"))
-JOB_START_LIMIT_S = 60
-"""Of processor time, of Python and the JVM together; they need a quarter of it."""
-JOB_END_TIMEOUT_S = 60
+KILLS = 3
 JOB_STOP_TIMEOUT_S = 30
 KEEP_FOR_EVER = {"retention.ms": "-1"}
-
-Place = tuple[int, int]
-
-
-class Archive:
-    """An output and its checkpoint, and the runs of the job on them."""
-
-    def __init__(self, spark: SparkSession, broker: Broker, topic: str, directory: Path) -> None:
-        self.spark = spark
-        self.output = directory / "archive"
-        self.checkpoint = directory / "checkpoint"
-        self.arguments = ["--bootstrap-servers", broker.bootstrap, "--topic", topic]
-        self.arguments += ["--output", str(self.output), "--checkpoint", str(self.checkpoint)]
-
-    def run(self, *arguments: str) -> None:
-        """Archive what is there."""
-        archive(self.spark, parse_options([*self.arguments, "--available-now", *arguments]), StopRequest())
-
-    def read(self) -> DataFrame:
-        return self.spark.read.parquet(str(self.output))
-
-    def files(self) -> list[str]:
-        """Every data file, listed by Spark or not."""
-        return [str(path) for path in self.output.rglob("*.parquet")]
 
 
 @pytest.fixture
@@ -117,14 +83,18 @@ def test_archive_goes_on_from_its_checkpoint_with_batches_of_bounded_size(
 ) -> None:
     run, topic = make_archive()
     sent: list[Sent] = []
+    batches: list[str] = []
     for start in (0, 100):
         sent += send(broker.bootstrap, topic, (Outgoing(value=b"%d" % number) for number in range(start, start + 100)))
+        run.run("--dry-run")
+        dry = ["dry run, nothing was written: 100 offsets to archive", f"{topic}:0: offsets {start} to {start + 99}"]
+        assert capsys.readouterr().out.splitlines()[::-1] == dry
         run.run("--max-offsets-per-trigger", "40", "--compression", "zstd", "--no-include-headers")
+        batches += [line for line in capsys.readouterr().out.splitlines() if line.startswith("batch")]
 
     assert received(run.read()) == sent
     assert "headers" not in run.read().columns
     assert all(name.endswith(".zstd.parquet") for name in run.files())
-    batches = [line for line in capsys.readouterr().out.splitlines() if line.startswith("batch")]
     assert [line.partition(",")[0] for line in batches] == [
         *("batch 0: 40 records", "batch 1: 40 records", "batch 2: 20 records"),
         *("batch 3: 40 records", "batch 4: 40 records", "batch 5: 20 records"),
@@ -246,51 +216,8 @@ def test_date_and_hour_are_those_of_the_time_zone(
     assert [tuple(row) for row in rows] == [expected]
 
 
-def hashes(records: Iterable[Sent]) -> dict[Place, str]:
-    """The hash of each record's value by its place; a place that occurs twice is a failure."""
-    found: dict[Place, str] = {}
-    for record in records:
-        assert (record.partition, record.offset) not in found, f"doubled: {record.partition}:{record.offset}"
-        found[record.partition, record.offset] = hashlib.sha256(record.value or b"").hexdigest()
-    return found
-
-
-@pytest.mark.parametrize("kills", [len(KILLED_AFTER), pytest.param(SOAK_KILLS, marks=pytest.mark.soak)])
 def test_archive_that_is_killed_has_every_record_once(
-    kills: int, make_archive: Callable[..., tuple[Archive, str]], broker: Broker, tmp_path: Path
+    make_archive: Callable[..., tuple[Archive, str]], broker: Broker, tmp_path: Path
 ) -> None:
     run, topic = make_archive(PARTITIONS)
-    options = ["--master", "local[2]", "--trigger", "0s", "--max-offsets-per-trigger", "300"]
-    sent = send(broker.bootstrap, topic, (Outgoing(value=b"%d" % number) for number in range(100)))
-    first = SparkJob("archive_topic", [*run.arguments, "--available-now"], tmp_path)
-    log = first.run(BEGUN, JOB_START_LIMIT_S, JOB_END_TIMEOUT_S)
-    assert "done: 100 records in 1 batch" in log.splitlines()
-
-    job = SparkJob("archive_topic", [*run.arguments, *options], tmp_path)
-    producer = BackgroundProducer(broker.bootstrap, topic, PARTITIONS, per_second=300)
-    seed = random.randrange(1_000_000)
-    moments = random.Random(seed)
-    print(f"seed {seed}")
-    producer.start()
-    try:
-        for printed in islice(cycle(KILLED_AFTER), kills):
-            job.process.start()
-            job.process.wait_for_line_in_processor_time(printed, JOB_START_LIMIT_S)
-            threading.Event().wait(moments.uniform(0, 1 if printed == BATCH else 3))
-            job.kill_tree()
-        job.process.start()
-        job.process.wait_for_line_in_processor_time(BATCH, JOB_START_LIMIT_S)
-        assert job.process.terminate(JOB_STOP_TIMEOUT_S) == 0
-    finally:
-        sent += producer.stop()
-        if job.process.is_running:
-            job.kill_tree()
-    assert "stopped: " in job.process.log_text()
-
-    run.run()
-
-    produced = hashes(sent)
-    assert len(produced) > 1_000
-    assert hashes(received(run.read())) == produced
-    # What is seen by a reader that knows nothing of Spark's list of files.
-    assert hashes(received(run.spark.read.parquet(*run.files()))) == produced
+    check_kills(run, broker, topic, tmp_path, kills=KILLS, seed=random.randrange(1_000_000))

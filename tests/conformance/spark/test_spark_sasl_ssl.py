@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.storage.disk.properties_file import parse_properties
-from tests.conformance.spark.test_spark_archive import Archive
 from tests.support.broker import Broker
 from tests.support.certificates import Authority
+from tests.support.loads.killed_archive import Archive
 from tests.support.processes.apache.apache import ApacheBroker
 from tests.support.processes.odradek_process import OdradekBroker
 from tests.support.processes.ports import free_port

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 from spark_jobs.common import connector
 from spark_jobs.common.connector import (
     POM,
+    REDACTED,
     SetupError,
     artifacts_of,
     children_ignoring_sigterm,
@@ -206,3 +208,37 @@ def test_a_sigterm_during_the_start_of_a_child_is_handled_after_it() -> None:
 def test_first_line_is_the_first_that_is_not_empty() -> None:
     assert first_line("\n  a\nb") == "a"
     assert first_line("\n") == "no reason given"
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "kafka.sasl.jaas.config",
+        "kafka.sasl.oauthbearer.client.secret",
+        "kafka.ssl.key.password",
+        "kafka.ssl.keystore.key",
+        "kafka.ssl.keystore.certificate.chain",
+        "kafka.ssl.keystore.password",
+        "kafka.ssl.truststore.certificates",
+        "kafka.ssl.truststore.password",
+        "spark.hadoop.fs.s3a.access.key",
+    ],
+)
+def test_values_of_keys_that_hold_secrets_are_redacted(key: str) -> None:
+    assert re.search(REDACTED, key)
+
+
+def test_other_options_are_shown() -> None:
+    shown = ("kafka.bootstrap.servers", "kafka.ssl.keystore.location", "kafka.security.protocol", "subscribe", "topic")
+    assert not [key for key in shown if re.search(REDACTED, key)]
+
+
+def test_workers_on_this_machine_are_this_python_and_find_the_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PYSPARK_PYTHON", "SPARK_LOCAL_IP"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PYTHONPATH", "/somewhere")
+    connector._prepare_local_workers()
+    connector._prepare_local_workers()
+    assert os.environ["PYSPARK_PYTHON"] == sys.executable
+    assert os.environ["PYTHONPATH"] == f"{connector.CHECKOUT}{os.pathsep}/somewhere"

@@ -108,6 +108,11 @@ def test_an_error_of_a_job_is_one_line(
             "UnknownTopicOrPartitionException: This server does not host it.",
         ),
         ("the output o holds files", "the output o holds files"),
+        (
+            "Job aborted due to stage failure: PythonException: Traceback (most recent call last):\n  File a\n    b()\n"
+            "spark_jobs.common.job.JobError: records for a:0 were not written\n\n\tat org.apache\n",
+            "records for a:0 were not written",
+        ),
         ("\n[PARSE_SYNTAX_ERROR] Syntax error. SQLSTATE: 42601 (line 1)", None),
         ("", "no reason given"),
     ],

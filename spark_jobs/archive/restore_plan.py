@@ -1,0 +1,110 @@
+"""What a restore writes where: the mapping of partitions, the topics it needs, and the text of its progress.
+
+Plain values: no Spark, no sockets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from spark_jobs.common.job import JobError
+
+KEEP_FOR_EVER = {"retention.ms": "-1"}
+"""Archives are old: the cluster's default retention would delete what is restored within minutes."""
+MAX_POSITIONS_BYTES = 4_096
+"""Kafka's default of `offset.metadata.max.bytes`."""
+
+
+class Place(NamedTuple):
+    """A partition of a topic."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}:{self.partition}"
+
+
+Positions = dict[Place, int]
+"""For each partition of the archive, the offset that is restored next."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Archived:
+    """What an archive holds of one partition."""
+
+    place: Place
+    records: int
+    first_offset: int
+    last_offset: int
+    first_ms: int
+    last_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceMapping:
+    """New names and numbers; what it does not name stays as it is."""
+
+    topics: Mapping[str, str] = field(default_factory=dict)
+    partitions: Mapping[tuple[str | None, int], int] = field(default_factory=dict)
+    """By topic of the archive and partition; None stands for every topic that has no entry of its own."""
+
+    def target(self, place: Place) -> Place:
+        partition = self.partitions.get((place.topic, place.partition))
+        if partition is None:
+            partition = self.partitions.get((None, place.partition), place.partition)
+        return Place(self.topics.get(place.topic, place.topic), partition)
+
+
+def partitions_needed(targets: Iterable[Place]) -> dict[str, int]:
+    """How many partitions each target topic must have."""
+    needed: dict[str, int] = {}
+    for target in targets:
+        needed[target.topic] = max(needed.get(target.topic, 0), target.partition + 1)
+    return needed
+
+
+def missing_topics(needed: Mapping[str, int], there: Mapping[str, int]) -> dict[str, int]:
+    """The topics to create, with their partitions. Raises: JobError if one is there with too few."""
+    for topic, count in needed.items():
+        if topic in there and there[topic] < count:
+            raise JobError(
+                f"the topic {topic} has {there[topic]} partitions and the restore needs {count}: "
+                "add partitions, or map them with --map-partition"
+            )
+    return {topic: count for topic, count in needed.items() if topic not in there}
+
+
+def config_warnings(topic: str, configs: Mapping[str, str], first_ms: int, now_ms: int) -> list[str]:
+    """What the configs of a target topic will do to the restored records, one line each."""
+    lines = []
+    if configs.get("message.timestamp.type") == "LogAppendTime":
+        lines.append(f"{topic} has message.timestamp.type=LogAppendTime: the broker replaces the timestamps")
+    retention_ms = int(configs.get("retention.ms") or -1)
+    if "delete" in configs.get("cleanup.policy", "delete") and 0 <= retention_ms < now_ms - first_ms:
+        lines.append(f"{topic} has retention.ms={retention_ms}: the broker deletes restored records that are older")
+    return lines
+
+
+def positions_text(positions: Mapping[Place, int]) -> str:
+    """The progress of a target partition, kept as the metadata of its committed offset. Raises: JobError."""
+    text = ",".join(f"{place}:{offset}" for place, offset in sorted(positions.items()))
+    if len(text) > MAX_POSITIONS_BYTES:
+        raise JobError(
+            f"{len(positions)} partitions are mapped to one, and the progress of so many does not fit into the "
+            f"{MAX_POSITIONS_BYTES} bytes of offset.metadata.max.bytes: map fewer to one"
+        )
+    return text
+
+
+def positions_of(text: str) -> Positions:
+    """The progress from its text. Raises: JobError if the group belongs to something else."""
+    positions: Positions = {}
+    for entry in filter(None, text.split(",")):
+        parts = entry.split(":")
+        if len(parts) != 3 or not (parts[1].isdecimal() and parts[2].isdecimal()):
+            raise JobError(f"the committed offsets of the group are not those of a restore: {entry[:80]!r}")
+        positions[Place(parts[0], int(parts[1]))] = int(parts[2])
+    return positions

@@ -1,0 +1,1 @@
+"""Validation of records against a JSON Schema."""

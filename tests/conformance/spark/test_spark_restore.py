@@ -1,0 +1,277 @@
+"""`restore_topic` against a real broker: what it restores, where to, and that it survives being killed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import confluent_kafka
+import pytest
+
+from spark_jobs.archive.archive_options import parse_options as archive_options
+from spark_jobs.archive.restore_options import parse_options
+from spark_jobs.archive.restore_plan import Place
+from spark_jobs.archive.restore_writer import ArchivedRecord, Progress, TargetWriter, WriterSettings
+from spark_jobs.archive_topic import archive
+from spark_jobs.common.job import JobError
+from spark_jobs.common.source_position import SOURCE_HEADER, SourcePosition
+from spark_jobs.common.streaming_run import StopRequest
+from spark_jobs.restore_topic import main, restore
+from tests.support.admin import Admin
+from tests.support.broker import Broker
+from tests.support.processes.spark import MARKS, Outgoing, Sent, SparkJob, in_order, send
+from tests.support.waiting import eventually
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytest_plugins = ["tests.support.processes.spark_fixture"]
+pytestmark = MARKS
+
+PARTITIONS = 3
+RECORDS = 12_000
+BATCH_RECORDS = 40
+KILLED_AT = 600
+"""Records in the target: the run has then done a twentieth of its work."""
+LONG_AGO_MS = 1_600_000_000_000
+JOB_START_LIMIT_S = 60
+READ_TIMEOUT_S = 30.0
+
+Run = Callable[..., None]
+
+
+@dataclass
+class Restorable:
+    """A topic, what was sent to it, and its archive."""
+
+    topic: str
+    sent: list[Sent]
+    folder: Path
+
+
+@pytest.fixture(scope="module")
+def source(spark: SparkSession, broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Restorable:
+    """Three partitions, with null and empty keys and values, headers, and timestamps of long ago."""
+    directory = tmp_path_factory.mktemp("restore")
+    topic = Admin(broker.bootstrap).create_topic("to-restore", PARTITIONS)
+    odd = [
+        Outgoing(
+            value=None, key=b"\xff", partition=0, timestamp_ms=LONG_AGO_MS + 9, headers=(("h", b"1"), ("h", None))
+        ),
+        Outgoing(value=b"", key=b"", partition=0, timestamp_ms=LONG_AGO_MS),
+        Outgoing(value=b"no key", partition=2, timestamp_ms=1, headers=(("empty", b""),)),
+    ]
+    many = (
+        Outgoing(value=b"%d" % n, key=b"k%d" % (n % 9), partition=n % PARTITIONS, timestamp_ms=LONG_AGO_MS + n)
+        for n in range(RECORDS)
+    )
+    sent = send(broker.bootstrap, topic, [*odd, *many])
+    where = ["--output", str(directory / "archive"), "--checkpoint", str(directory / "checkpoint")]
+    options = ["--bootstrap-servers", broker.bootstrap, "--topic", topic, *where, "--available-now"]
+    archive(spark, archive_options(options), StopRequest())
+    return Restorable(topic, in_order(sent), directory / "archive")
+
+
+@pytest.fixture
+def arguments(broker: Broker, source: Restorable) -> list[str]:
+    return ["--bootstrap-servers", broker.bootstrap, "--archive", str(source.folder)]
+
+
+@pytest.fixture
+def run(spark: SparkSession, arguments: list[str]) -> Run:
+    def call(*more: str) -> None:
+        restore(spark, parse_options([*arguments, *more]), StopRequest())
+
+    return call
+
+
+def read(bootstrap: str, topic: str, isolation: str = "read_committed") -> list[Sent]:
+    """All records of a topic, in order, without Spark: aborted transactions and markers leave gaps in the offsets."""
+    consumer = confluent_kafka.Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "reader",
+            "isolation.level": isolation,
+            "enable.partition.eof": True,
+        }
+    )
+    partitions = range(len(consumer.list_topics(topic, READ_TIMEOUT_S).topics[topic].partitions))
+    consumer.assign(
+        [confluent_kafka.TopicPartition(topic, each, confluent_kafka.OFFSET_BEGINNING) for each in partitions]
+    )
+    records, ended = [], 0
+    while ended < len(partitions):
+        message = consumer.poll(READ_TIMEOUT_S)
+        assert message is not None, f"{topic} cannot be read"
+        if message.error() is not None:
+            assert message.error().code() == confluent_kafka.KafkaError._PARTITION_EOF, message.error()
+            ended += 1
+            continue
+        place = {"topic": topic, "partition": message.partition(), "offset": message.offset()}
+        headers = tuple(message.headers() or ())
+        content = {"key": message.key(), "value": message.value(), "headers": headers}
+        records.append(Sent(**place, **content, timestamp_ms=message.timestamp()[1]))
+    consumer.close()
+    return in_order(records)
+
+
+def restored(records: Iterable[Sent]) -> list[Sent]:
+    """The records as they were in the archived topic, by their last header."""
+    sources = []
+    for record in records:
+        *headers, (name, position) = record.headers
+        assert name == SOURCE_HEADER
+        assert position is not None
+        topic, partition, offset = position.decode().split(":")
+        assert int(partition) == record.partition
+        sources.append(
+            replace(record, topic=topic, partition=int(partition), offset=int(offset), headers=tuple(headers))
+        )
+    return sources
+
+
+def count(bootstrap: str, topic: str) -> int:
+    """The offsets that the partitions of a topic have reached; 0 without the topic."""
+    consumer = confluent_kafka.Consumer({"bootstrap.servers": bootstrap, "group.id": "reader"})
+    try:
+        partitions = consumer.list_topics(timeout=READ_TIMEOUT_S).topics
+        if topic not in partitions:
+            return 0
+        places = [confluent_kafka.TopicPartition(topic, each) for each in partitions[topic].partitions]
+        return sum(consumer.get_watermark_offsets(place, READ_TIMEOUT_S)[1] for place in places)
+    finally:
+        consumer.close()
+
+
+def test_a_restored_topic_equals_the_archived_one(
+    run: Run, source: Restorable, broker: Broker, unique: Callable[[str], str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = unique("copy")
+    mapped = ("--map-topic", f"{source.topic}={copy}", "--create-topic", "--group", copy)
+
+    run(*mapped, "--dry-run")
+    assert "dry run: nothing was written" in capsys.readouterr().out.splitlines()
+    assert copy not in Admin(broker.bootstrap).topics()
+
+    run(*mapped)
+    assert f"done: {len(source.sent)} records restored, 0 were there before" in capsys.readouterr().out.splitlines()
+    records = read(broker.bootstrap, copy)
+    assert restored(records) == source.sent
+    assert [record.offset for record in records] == [record.offset for record in source.sent]
+
+    run(*mapped)
+    assert f"done: 0 records restored, {len(source.sent)} were there before" in capsys.readouterr().out.splitlines()
+    assert read(broker.bootstrap, copy) == records
+
+
+def test_partitions_are_mapped_and_records_chosen(
+    run: Run, source: Restorable, broker: Broker, unique: Callable[[str], str]
+) -> None:
+    copy = unique("mapped")
+    mapping = (
+        "--map-topic",
+        f"{source.topic}={copy}",
+        "--map-partition",
+        "0=1",
+        "--map-partition",
+        f"{source.topic}:2=1",
+    )
+    times = ("--starting-timestamp", str(LONG_AGO_MS + 9), "--ending-timestamp", str(LONG_AGO_MS + 15))
+    created = ("--create-topic", "--partitions", "5", "--topic-config", "retention.ms=-1", "--compression", "lz4")
+    run(*mapping, *times, *created, "--no-source-header", "--exactly-once", "--group", copy)
+
+    assert Admin(broker.bootstrap).topics()[copy] == 5
+    chosen = [each for each in source.sent if LONG_AGO_MS + 9 <= each.timestamp_ms < LONG_AGO_MS + 15]
+    found = [(each.key, each.value, each.timestamp_ms, each.headers) for each in read(broker.bootstrap, copy)]
+    by_target = sorted(chosen, key=lambda each: (1, each.partition, each.offset))
+    assert found == [(each.key, each.value, each.timestamp_ms, each.headers) for each in by_target]
+
+
+@pytest.mark.parametrize("mode", ["--exactly-once", "--source-header"])
+def test_a_restore_that_is_killed_goes_on(
+    mode: str,
+    run: Run,
+    arguments: list[str],
+    source: Restorable,
+    broker: Broker,
+    unique: Callable[[str], str],
+    tmp_path: Path,
+) -> None:
+    copy = unique("killed")
+    more = ["--map-topic", f"{source.topic}={copy}", "--create-topic", "--group", copy, mode]
+    more += ["--batch-records", str(BATCH_RECORDS)]
+    job = SparkJob("restore_topic", [*arguments, *more, "--master", "local[2]"], tmp_path)
+    job.process.start()
+    job.process.wait_for_line_in_processor_time("^restoring ", JOB_START_LIMIT_S)
+    eventually(lambda: count(broker.bootstrap, copy), accept=lambda end: end > KILLED_AT, timeout_s=120)
+    job.kill_tree()
+    before = count(broker.bootstrap, copy)
+    assert before < len(source.sent), "the run was killed in the middle"
+
+    run(*more)
+
+    records = read(broker.bootstrap, copy)
+    if mode == "--exactly-once":
+        assert restored(records) == source.sent
+        return
+    once = {}
+    for record in restored(records):
+        once.setdefault((record.partition, record.offset), record)
+    assert list(once.values()) == source.sent, "the first of each position: all of them, in order"
+    assert len(records) - len(once) <= PARTITIONS * BATCH_RECORDS
+
+
+def test_an_older_writer_of_a_restore_is_fenced(broker: Broker, unique: Callable[[str], str]) -> None:
+    topic = Admin(broker.bootstrap).create_topic(unique("fenced"))
+    settings = WriterSettings(
+        client={"bootstrap.servers": broker.bootstrap},
+        group=topic,
+        exactly_once=True,
+        batch_records=2,
+        has_source_header=False,
+    )
+
+    def record(offset: int) -> ArchivedRecord:
+        return ArchivedRecord(Place(topic, 0), SourcePosition("a", 0, offset), LONG_AGO_MS, None, b"%d" % offset, [])
+
+    progress = Progress(settings)
+    older = TargetWriter(settings, progress, Place(topic, 0))
+    for offset in (0, 1, 2):  # the third is in an open transaction
+        older.write(record(offset))
+    newer = TargetWriter(settings, progress, Place(topic, 0))
+    with pytest.raises(confluent_kafka.KafkaException, match=r"fenced|Local: Fatal error"):
+        older.close()
+    for offset in (0, 1, 2):
+        newer.write(record(offset))
+    written = newer.close()
+    older.abandon()
+    progress.close()
+
+    assert (written.restored, written.skipped) == (1, 2)
+    assert [each.value for each in read(broker.bootstrap, topic)] == [b"0", b"1", b"2"]
+
+
+def test_what_cannot_be_restored_is_refused_with_one_line(
+    run: Run, source: Restorable, broker: Broker, unique: Callable[[str], str], tmp_path: Path, spark: SparkSession
+) -> None:
+    with pytest.raises(JobError, match=r"the topic nowhere is not there: create it, or use --create-topic"):
+        run("--map-topic", f"{source.topic}=nowhere")
+    small = Admin(broker.bootstrap).create_topic(unique("small"))
+    with pytest.raises(JobError, match=rf"the topic {small} has 1 partitions and the restore needs 3"):
+        run("--map-topic", f"{source.topic}={small}")
+    with pytest.raises(JobError, match=r"has no records of other"):
+        run("--topic", "other")
+    spark.range(1).write.parquet(str(tmp_path / "else"))
+    with pytest.raises(JobError, match=r"is no archive of archive_topic: it has no column key, value, topic"):
+        run("--archive", str(tmp_path / "else"))
+
+
+def test_a_broker_that_is_not_there_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--archive", str(tmp_path / "none"), "--bootstrap-servers", "127.0.0.1:1"]) == 1
+    assert capsys.readouterr().err == f"restore_topic: error: there is no archive {tmp_path / 'none'}\n"
+    assert main(["--archive", str(tmp_path), "--bootstrap-servers", "127.0.0.1:1"]) == 1
+    assert capsys.readouterr().err == (
+        "restore_topic: error: no broker can be reached (127.0.0.1:1: Connection refused)\n"
+    )

@@ -1,0 +1,70 @@
+"""The mapping of a restore, the topics it needs, and the text of its progress."""
+
+from __future__ import annotations
+
+import pytest
+
+from spark_jobs.archive.restore_plan import (
+    MAX_POSITIONS_BYTES,
+    Place,
+    PlaceMapping,
+    config_warnings,
+    missing_topics,
+    partitions_needed,
+    positions_of,
+    positions_text,
+)
+from spark_jobs.common.job import JobError
+
+DAY_MS = 86_400_000
+
+
+def test_a_mapping_keeps_what_it_does_not_name() -> None:
+    mapping = PlaceMapping(topics={"a": "b"}, partitions={(None, 0): 5, ("a", 0): 7, ("c", 1): 2})
+    assert mapping.target(Place("a", 0)) == Place("b", 7)
+    assert mapping.target(Place("c", 0)) == Place("c", 5)
+    assert mapping.target(Place("c", 1)) == Place("c", 2)
+    assert mapping.target(Place("d", 1)) == Place("d", 1)
+
+
+def test_topics_that_are_not_there_are_named_and_those_too_small_refused() -> None:
+    needed = partitions_needed([Place("a", 2), Place("a", 0), Place("b", 0)])
+    assert needed == {"a": 3, "b": 1}
+    assert missing_topics(needed, {"a": 3}) == {"b": 1}
+    with pytest.raises(JobError, match=r"the topic a has 2 partitions and the restore needs 3: add partitions, or map"):
+        missing_topics(needed, {"a": 2})
+
+
+@pytest.mark.parametrize(
+    ("configs", "lines"),
+    [
+        ({"retention.ms": "-1", "message.timestamp.type": "CreateTime"}, 0),
+        ({"retention.ms": str(DAY_MS), "cleanup.policy": "delete"}, 1),
+        ({"retention.ms": str(3 * DAY_MS), "cleanup.policy": "delete"}, 0),
+        ({"retention.ms": str(DAY_MS), "cleanup.policy": "compact"}, 0),
+        ({"retention.ms": str(DAY_MS), "cleanup.policy": "compact,delete"}, 1),
+        ({"message.timestamp.type": "LogAppendTime"}, 1),
+        ({}, 0),
+    ],
+)
+def test_configs_that_change_restored_records_are_named(configs: dict[str, str], lines: int) -> None:
+    assert len(config_warnings("a", configs, first_ms=0, now_ms=2 * DAY_MS)) == lines
+
+
+def test_progress_is_text_and_back() -> None:
+    positions = {Place("b.c-d_e", 10): 5, Place("a", 0): 0}
+    assert positions_text(positions) == "a:0:0,b.c-d_e:10:5"
+    assert positions_of(positions_text(positions)) == positions
+    assert positions_of("") == {}
+
+
+def test_progress_fits_into_the_metadata_of_an_offset() -> None:
+    with pytest.raises(JobError, match=r"400 partitions are mapped to one"):
+        positions_text({Place("a-topic", partition): 10**6 for partition in range(400)})
+    assert len(positions_text({Place("a-topic", partition): 10**6 for partition in range(200)})) < MAX_POSITIONS_BYTES
+
+
+@pytest.mark.parametrize("text", ["canary", "a:b", "a:b:1", "a:0:-1", "a:0:1:2"])
+def test_offsets_of_another_kind_of_group_are_refused(text: str) -> None:
+    with pytest.raises(JobError, match=r"the committed offsets of the group are not those of a restore"):
+        positions_of(text)

@@ -1,0 +1,62 @@
+"""The lines of restore_topic, and what it does with the topics before it writes."""
+
+from __future__ import annotations
+
+import pytest
+
+from spark_jobs import restore_topic
+from spark_jobs.archive.restore_options import parse_options
+from spark_jobs.archive.restore_plan import Archived, Place
+from spark_jobs.archive.restore_writer import Written
+from spark_jobs.common.job import JobError
+from spark_jobs.restore_topic import end_line, plan_line, prepare_topics, progress_line
+
+ARCHIVED = Archived(place=Place("a", 0), records=3, first_offset=5, last_offset=9, first_ms=0, last_ms=61_500)
+
+
+def test_a_plan_says_what_is_written_where() -> None:
+    line = "a:0 to b:1: 3 records, offsets 5 to 9, 1970-01-01 00:00:00 to 1970-01-01 00:01:01"
+    assert plan_line(ARCHIVED, Place("b", 1), {}) == line
+    done = {Place("b", 1): {Place("a", 0): 8}}
+    assert plan_line(ARCHIVED, Place("b", 1), done) == f"{line}, restored up to offset 7 already"
+
+
+def test_progress_shows_a_few_partitions() -> None:
+    assert progress_line({Place("b", 1): {}}) == "restoring the first batch"
+    done = {Place("b", number): {Place("a", number): number} for number in range(10)}
+    shown = " ".join(f"a:{number}:{number}" for number in range(8))
+    assert progress_line(done) == f"restored up to {shown} and 2 more"
+
+
+def test_the_end_counts_what_was_there() -> None:
+    assert end_line([Written("b", 1, 2, 0)], [ARCHIVED], {}) == "done: 2 records restored, 1 were there before"
+    stopped = end_line(None, [ARCHIVED], {Place("b", 1): {Place("a", 0): 8}})
+    assert stopped == "stopped: restored up to a:0:8; start it again to go on"
+
+
+class FakeCluster:
+    """A cluster with one topic."""
+
+    def __init__(self, _: object) -> None: ...
+
+    def partition_counts(self, _: object) -> dict[str, int]:
+        return {"a": 1}
+
+    def topic_configs(self, topics: list[str]) -> dict[str, dict[str, str]]:
+        return {topic: {"retention.ms": "5", "cleanup.policy": "delete"} for topic in topics}
+
+
+def test_topics_are_created_only_when_asked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(restore_topic, "Cluster", FakeCluster)
+    assert prepare_topics(parse_options(["--archive", "x"]), [ARCHIVED]) == {}
+    assert capsys.readouterr().out == (
+        "warning: a has retention.ms=5: the broker deletes restored records that are older\n"
+    )
+    renamed = ["--archive", "x", "--map-topic", "a=b"]
+    with pytest.raises(JobError, match=r"^the topic b is not there: create it, or use --create-topic$"):
+        prepare_topics(parse_options(renamed), [ARCHIVED])
+    create = [*renamed, "--create-topic"]
+    assert prepare_topics(parse_options(create), [ARCHIVED]) == {"b": 1}
+    assert prepare_topics(parse_options([*create, "--partitions", "4"]), [ARCHIVED]) == {"b": 4}
