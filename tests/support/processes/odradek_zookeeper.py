@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.support.processes import pauses
 from tests.support.processes.apache.jvm import REPOSITORY
 from tests.support.processes.ports import free_port
 from tests.support.processes.process import ManagedProcess
+from tests.support.processes.zookeeper_process import ZooKeeperProcess
 
 START_TIMEOUT_S = 20
 STARTED = r"\[ZooKeeperServer\] started"
 
 
-class OdradekZooKeeper:
+class OdradekZooKeeper(ZooKeeperProcess):
     """Has the methods of `apache.ZooKeeper`, and the same settings."""
 
     host = "127.0.0.1"
 
     def __init__(self, directory: Path, settings: Mapping[str, str] | None = None, port: int = 0) -> None:
+        super().__init__()
         directory.mkdir(parents=True, exist_ok=True)
         self.port = port or free_port()
-        self._chroots = itertools.count(1)
         config = directory / "zoo.cfg"
         given = {"tickTime": "500", "maxClientCnxns": "0", **(settings or {})}
         lines = {**given, "dataDir": str(directory / "data"), "clientPort": str(self.port)}
@@ -35,14 +34,6 @@ class OdradekZooKeeper:
         python_path = [str(REPOSITORY / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
         environment = {"PYTHONPATH": os.pathsep.join(python_path), "PYTHONUNBUFFERED": "1"}
         self._process = ManagedProcess(command, directory / "zookeeper.log", cwd=directory, env=environment)
-
-    @property
-    def address(self) -> str:
-        return f"{self.host}:{self.port}"
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
 
     @property
     def is_running(self) -> bool:
@@ -65,18 +56,8 @@ class OdradekZooKeeper:
         if self._process.is_running:
             self._process.kill()
 
-    def pause(self) -> None:
-        pauses.pause(self._process.pid)
-
-    def resume(self) -> None:
-        pauses.resume(self._process.pid)
-
     def log_text(self) -> str:
         return self._process.log_text()
-
-    def new_chroot(self) -> str:
-        """`host:port/path` of a name space that nobody has used."""
-        return f"{self.address}/kafka-{next(self._chroots)}"
 
 
 @contextmanager

@@ -6,7 +6,6 @@ like a new ZooKeeper.
 
 from __future__ import annotations
 
-import itertools
 import socket
 import struct
 import time
@@ -14,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.support.broker import FAST_SETTINGS
-from tests.support.processes import pauses
 from tests.support.processes.apache.jvm import QUICK_START, java_command
 from tests.support.processes.ports import free_port
 from tests.support.processes.process import ManagedProcess
+from tests.support.processes.zookeeper_process import ZooKeeperProcess
 from tests.support.waiting import eventually
 
 METADATA = 3
@@ -41,7 +40,7 @@ log4j.logger.org.apache.zookeeper=WARN
 """
 
 
-class ZooKeeper:
+class ZooKeeper(ZooKeeperProcess):
     """One standalone ZooKeeper 3.8 on a free port."""
 
     def __init__(
@@ -53,10 +52,10 @@ class ZooKeeper:
         prefix: Sequence[str] = (),
     ) -> None:
         """`prefix`: a command that runs the server's on `host`."""
+        super().__init__()
         directory.mkdir(parents=True, exist_ok=True)
         self.host = host
         self.port = free_port()
-        self._chroots = itertools.count(1)
         config = directory / "zoo.cfg"
         config.write_text(
             f"tickTime=500\ndataDir={directory / 'data'}\nclientPort={self.port}\nclientPortAddress={host}\n"
@@ -75,14 +74,6 @@ class ZooKeeper:
         )
         self._process = ManagedProcess([*prefix, *command], directory / "zookeeper.log", cwd=directory)
 
-    @property
-    def address(self) -> str:
-        return f"{self.host}:{self.port}"
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
     def start(self) -> None:
         self._process.start()
         self._process.wait_for_line(
@@ -92,16 +83,6 @@ class ZooKeeper:
     def stop(self) -> None:
         if self._process.is_running:
             self._process.terminate()
-
-    def pause(self) -> None:
-        pauses.pause(self._process.pid)
-
-    def resume(self) -> None:
-        pauses.resume(self._process.pid)
-
-    def new_chroot(self) -> str:
-        """`host:port/path` of a name space that nobody has used."""
-        return f"{self.address}/kafka-{next(self._chroots)}"
 
 
 class ApacheBroker:

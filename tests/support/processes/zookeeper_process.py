@@ -1,0 +1,38 @@
+"""A server of ZooKeeper's protocol in a process of its own: what tests do with it, whichever program it runs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from tests.support.processes import pauses
+from tests.support.processes.process import ManagedProcess
+
+
+class ZooKeeperProcess:
+    """The subclass starts and stops `_process`, which listens on `host` and `port`."""
+
+    host: str
+    port: int
+    _process: ManagedProcess
+
+    def __init__(self) -> None:
+        self._chroots: Iterator[int] = itertools.count(1)
+
+    @property
+    def address(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def pause(self) -> None:
+        pauses.pause(self._process.pid)
+
+    def resume(self) -> None:
+        pauses.resume(self._process.pid)
+
+    def new_chroot(self) -> str:
+        """`host:port/path` of a name space that nobody has used."""
+        return f"{self.address}/kafka-{next(self._chroots)}"
