@@ -52,8 +52,8 @@ ACTIONS: Final[Mapping[str, type[Action]]] = {
     "throttle": Throttle,
 }
 
-TEXT_MAX: Final = 32_768
-"""Characters of one text of a rule; a client id of the protocol has as many bytes."""
+TEXT_MAX: Final = 32_767
+"""Bytes of one text of a rule in UTF-8: the longest string of the protocol."""
 
 INT_MAX: Final = 2**31 - 1
 
@@ -171,9 +171,13 @@ def _versions(value: object, key: str) -> VersionRange | None:
 
 
 def _text(value: object, key: str) -> str:
-    if not isinstance(value, str) or len(value) > TEXT_MAX:
-        raise RuleError(key, f"has to be a text of at most {TEXT_MAX} characters")
-    return value
+    """One that an answer can hold: lone surrogates, which JSON may have, are not in UTF-8."""
+    try:
+        if isinstance(value, str) and len(value.encode()) <= TEXT_MAX:
+            return value
+    except UnicodeEncodeError:
+        pass
+    raise RuleError(key, f"has to be a text of at most {TEXT_MAX} bytes in UTF-8")
 
 
 def _flag(value: object, key: str) -> bool:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from odradek.broker.faults.rules.rule_texts import ACTIONS, RuleError, rule_of, rule_to_plain
+from odradek.broker.faults.rules.rule_texts import ACTIONS, TEXT_MAX, RuleError, rule_of, rule_to_plain
 from odradek.broker.faults.rules.rules import Delay, Error, Level, Match, Rule
 from odradek.broker.faults.rules.shorthands import SHORTHANDS, spelled_out
 from odradek.protocol.api import ApiKey
@@ -111,7 +111,9 @@ def test_a_shorthand_takes_further_keys_and_its_own_give_way() -> None:
         ({"action": "drop", "versions": "x"}, "versions"),
         ({"action": "drop", "partition": 0}, "partition"),
         ({"action": "drop", "topic": 5}, "topic"),
-        ({"action": "drop", "topic": "t" * 40_000}, "topic"),
+        ({"action": "drop", "topic": "t" * (TEXT_MAX + 1)}, "topic"),
+        ({"action": "error", "code": 6, "message": "\u00e9" * (TEXT_MAX // 2 + 1)}, "message"),
+        ({"action": "error", "code": 6, "message": "\ud800"}, "message"),
         ({"action": "drop", "connection": 0}, "connection"),
         ({"action": "drop", "nth": 0}, "nth"),
         ({"action": "drop", "nth": 1, "every": 2}, "nth"),
@@ -134,3 +136,8 @@ def test_a_rule_that_cannot_be_read_is_refused_and_its_key_named(plain: dict[str
 
 def test_a_rule_of_a_plain_delay() -> None:
     assert rule_of({"action": "delay", "ms": "500ms"}).action == Delay(ms=500)
+
+
+def test_the_longest_text() -> None:
+    rule = rule_of({"action": "error", "code": 6, "message": "m" * TEXT_MAX, "topic": "t" * TEXT_MAX})
+    assert rule.match.topic == "t" * TEXT_MAX
