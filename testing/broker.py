@@ -7,6 +7,7 @@ with Broker() as broker:
 from __future__ import annotations
 
 from functools import cached_property
+from threading import Lock
 from typing import TYPE_CHECKING, Self
 
 from odradek.testing.assertions.broker_assertions import BrokerAssertions
@@ -38,17 +39,19 @@ class Broker(BrokerAssertions):
         """`config` and keywords are configs of brokers: `{"log.retention.ms": 1000}` or `log_retention_ms=1000`."""
         self._settings = broker_settings(config, configs)
         self._own_process = own_process
+        self._starting = Lock()
         self._node: Node | None = None
         self._started: Started | None = None
 
     def start(self) -> Self:
         """Start; clients are served when it returns. Raises: StartupError with one line that says why it cannot."""
-        if self._node is not None:
-            raise RuntimeError("the broker has been started already")
-        node = make_node(self._settings, own_process=self._own_process)
-        self._node = node
+        with self._starting:
+            if self._node is not None:
+                raise RuntimeError("the broker has been started already")
+            node = self._node = make_node(self._settings, own_process=self._own_process)
+            starting = node.start()
         try:
-            self._started = node.start().result()
+            self._started = starting.result()
         except BaseException:
             self.stop()
             raise

@@ -6,6 +6,7 @@ Under pytest-xdist each worker process has its own. Nothing of a broker is impor
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -73,17 +74,14 @@ def odradek_async(odradek: Broker) -> AsyncBroker:
 @pytest.fixture
 def odradek_broker(request: pytest.FixtureRequest) -> Iterator[Callable[..., Broker]]:
     """Starts brokers of the test's own: `odradek_broker(config=None, **configs)`, as `odradek.testing.Broker`."""
-    made: list[Broker] = []
+    with ExitStack() as stops:  # all are stopped, also when one of them cannot be
 
-    def start(*arguments: object, **options: object) -> Broker:
-        broker = _make(request.config, *arguments, **options).start()
-        made.append(broker)
-        _used_by(request.node).append(broker)
-        return broker
+        def start(*arguments: object, **options: object) -> Broker:
+            broker = stops.enter_context(_make(request.config, *arguments, **options))
+            _used_by(request.node).append(broker)
+            return broker
 
-    yield start
-    for broker in reversed(made):
-        broker.stop()
+        yield start
 
 
 @pytest.fixture
@@ -103,20 +101,17 @@ def odradek_async_broker(odradek_broker: Callable[..., Broker]) -> Callable[...,
 @pytest.fixture
 def odradek_cluster(request: pytest.FixtureRequest) -> Iterator[Callable[..., Cluster]]:
     """Starts clusters: `odradek_cluster(3, config=None, **configs)`, as `odradek.testing.Cluster`."""
-    made: list[Cluster] = []
+    with ExitStack() as stops:
 
-    def start(brokers: int = 3, config: Mapping[str, SettingValue] | None = None, **options: object) -> Cluster:
-        from odradek.testing.cluster.cluster import Cluster
+        def start(brokers: int = 3, config: Mapping[str, SettingValue] | None = None, **options: object) -> Cluster:
+            from odradek.testing.cluster.cluster import Cluster
 
-        configs = {**_ini_configs(request.config), **(config or {})}
-        cluster = Cluster(brokers, configs, **options).start()  # type: ignore[arg-type]
-        made.append(cluster)
-        _used_by(request.node).append(cluster)
-        return cluster
+            configs = {**_ini_configs(request.config), **(config or {})}
+            cluster = stops.enter_context(Cluster(brokers, configs, **options))  # type: ignore[arg-type]
+            _used_by(request.node).append(cluster)
+            return cluster
 
-    yield start
-    for cluster in reversed(made):
-        cluster.stop()
+        yield start
 
 
 @pytest.hookimpl(wrapper=True)
@@ -147,15 +142,18 @@ class _SessionBroker:
                 self._broker.reset()
             except BrokerStopped:
                 self.stop()
+            except BaseException:
+                self.stop()  # so that the next test gets another one
+                raise
             else:
                 return self._broker
         self._broker = _make(self._config).start()
         return self._broker
 
     def stop(self) -> None:
-        if self._broker is not None:
-            self._broker.stop()
-            self._broker = None
+        broker, self._broker = self._broker, None
+        if broker is not None:
+            broker.stop()
 
 
 def _used_by(item: pytest.Item) -> list[Broker | Cluster]:
@@ -194,3 +192,5 @@ def _section(broker: Broker) -> tuple[str, str]:
         return "odradek", "The broker was stopped before the test failed."
     except TimeoutError:
         return "odradek", f"The broker does not answer within {REPORT_TIMEOUT_S:g} s."
+    except Exception as error:  # noqa: BLE001 - an error of this hook would end the run of pytest
+        return "odradek", f"The report of the broker cannot be made: {error!r}"

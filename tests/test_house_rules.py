@@ -40,6 +40,7 @@ CATCHES_EVERYTHING = {
     "controller/controller.py": "a bug in an event of the controller: logged, and the events after it are processed",
     "controller/tree/embedded_tree.py": "SQLite failed, or a bug in its thread: those who wait are told, it stops",
     "storage/cleaning/clean_run.py": "a bug in a compaction: logged, and the run ends as one whose worker has died",
+    "testing/pytest_plugin.py": "a report that cannot be made: the report says so, and the run of pytest goes on",
     "testing/node/child.py": "an error of a question: it is raised in the test process that asks",
     "testing/node/thread_node.py": "an error of a start or stop: the future of the facade has it",
     "storage/disk/worker.py": "a bug in work of a process: its traceback goes to the broker, and the process goes on",

@@ -79,6 +79,7 @@ class TreeThread:
         """Apply what was submitted, and close the database."""
         self._queue.put(None)
         await self._closed
+        self._thread.join()  # that was the last thing it did
 
     # The methods below run in the thread.
 

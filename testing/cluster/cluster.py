@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Final, Self, cast
 
 from odradek.controller.model.leader_and_isr import NO_LEADER
@@ -81,16 +82,20 @@ class Cluster:
 
     def stop(self) -> None:
         """Stop all, and remove the data. Does nothing if the cluster does not run."""
-        if not self._own_process and self._service is not None and self._service.is_running:
-            self.heal()  # a controlled shutdown asks other brokers
-        self._for_all(ClusterBroker.kill if self._own_process else ClusterBroker.stop, self._brokers.values())
-        self._brokers.clear()
+        brokers, self._brokers = self._brokers, {}
         service, self._service = self._service, None
-        if service is not None:
-            service.close()
         directory, self._directory = self._directory, None
-        if directory is not None:
-            directory.remove()
+        with ExitStack() as stops:  # all of it is done, also when a part fails
+            if directory is not None:
+                stops.callback(directory.remove)
+            if service is not None:
+                stops.callback(service.close)
+            stop = ClusterBroker.kill if self._own_process else ClusterBroker.stop
+            stops.callback(self._for_all, stop, brokers.values())
+            if not self._own_process and service is not None:
+                self._groups = ()
+                stops.callback(service.cut, set())
+                stops.callback(self._for_all, _release_links, brokers.values())  # a controlled shutdown asks others
 
     def __enter__(self) -> Self:
         return self.start()
@@ -317,6 +322,11 @@ class Cluster:
         broker = min(running, key=lambda each: (len(self._cut_off_from(each.id)), each.id))
         self._wait(broker.id, DEFAULT_TIMEOUT_S, "a controller")
         return cast("ClusterView", broker.ask("cluster_view", **partition))
+
+
+def _release_links(broker: ClusterBroker) -> None:
+    with suppress(BrokerStopped):  # it has failed
+        broker.ask("hold_links", addresses=())
 
 
 def _address(broker: ClusterBroker) -> tuple[str, int]:

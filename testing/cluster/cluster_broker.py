@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import signal
 from typing import TYPE_CHECKING, Self
 
@@ -81,7 +79,4 @@ class ClusterBroker(Broker):
             raise RuntimeError(
                 f"broker {self.id} does not run" if self._node is None else "this needs Cluster(own_process=True)"
             )
-        process_id = self._node.process_id
-        assert process_id is not None
-        with contextlib.suppress(ProcessLookupError):  # it has ended by itself
-            os.kill(process_id, number)
+        self._node.send_signal(number)

@@ -59,6 +59,11 @@ class ProcessNode:
         """None before the start."""
         return None if self._process is None else self._process.pid
 
+    def send_signal(self, number: int) -> None:
+        """Does nothing if the process has ended: its id may be another's by now."""
+        if self._process is not None:
+            self._process.send_signal(number)
+
     def submit(self, name: str, arguments: Mapping[str, object]) -> Future[object]:
         function = find(name)
         future: Future[object] = Future()

@@ -99,13 +99,14 @@ class RunningBroker:
 
     async def stop(self) -> None:
         """Stop the broker and remove its data."""
-        server, self._server = self._server, None
-        self._end_observations("The broker was stopped before it answered")
-        try:
-            if server is not None:
-                await server.stop()
-        finally:
-            self._close()
+        async with self._changing:
+            server, self._server = self._server, None
+            self._end_observations("The broker was stopped before it answered")
+            try:
+                if server is not None:
+                    await server.stop()
+            finally:
+                self._close()
 
     async def reset(self) -> None:
         """Replace the broker by a fresh one on the same ports. The connections of clients are closed.
@@ -114,8 +115,9 @@ class RunningBroker:
         """
         if self._is_kept:
             raise RuntimeError("a broker with log.dirs or zookeeper.connect keeps its data, and cannot be reset")
-        async with self._changing:
-            await self._reset()
+        resetting = asyncio.ensure_future(self._reset())
+        # Half a reset is no broker, so it goes on when who waits for it is cancelled; `stop` waits for its end.
+        await asyncio.shield(resetting)
 
     async def advance(self, ms: int) -> None:
         """Let time pass; see `advance.py`. Raises: ValueError."""
@@ -124,12 +126,17 @@ class RunningBroker:
             self.server.clock_moved()
 
     async def _reset(self) -> None:
-        self._end_observations("The broker was reset before it answered")
-        await self.server.stop()
-        if self._directory is not None:
-            self._directory.clear()
-        self.clock = AdjustableClock()
-        self._server = await self._start_server()
+        async with self._changing:
+            self._end_observations("The broker was reset before it answered")
+            try:
+                await self.server.stop()
+                if self._directory is not None:
+                    self._directory.clear()
+                self.clock = AdjustableClock()
+                self._server = await self._start_server()
+            except Exception as error:
+                self._on_failure(error)
+                raise
 
     async def _start_server(self) -> KafkaServer:
         self._servers += 1

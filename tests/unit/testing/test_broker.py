@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -92,3 +94,23 @@ def test_a_broker_that_cannot_go_on_is_stopped_and_the_test_gets_the_reason(capl
             with pytest.raises(BrokerStopped, match="has failed: the disk is gone"):
                 broker.ask("process_id")
     assert "The broker cannot go on: the disk is gone" in caplog.text
+
+
+def test_one_of_two_starts_at_the_same_time_is_refused() -> None:
+    broker = Broker()
+    threads = set(threading.enumerate())
+    together = threading.Barrier(8)
+
+    def start(_: int) -> bool:
+        together.wait(10)
+        try:
+            broker.start()
+        except RuntimeError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        started = list(pool.map(start, range(8)))
+    broker.stop()
+    assert sum(started) == 1
+    assert set(threading.enumerate()) <= threads

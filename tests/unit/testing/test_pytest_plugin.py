@@ -204,3 +204,48 @@ def test_clusters(tmp_path: Path) -> None:
     assert "2 passed" in run.stdout, run.stdout
     assert "1 failed" in run.stdout, run.stdout
     assert run.stdout.count("odradek 127.0.0.1:") == 2, run.stdout
+
+
+BROKEN = """
+import threading
+
+
+def test_whose_broker_cannot_report(odradek):
+    def ask_soon(name):
+        raise ValueError("a broken report")
+
+    odradek.ask_soon = ask_soon
+    raise AssertionError
+
+
+def test_whose_broker_cannot_be_reset(odradek):
+    pass
+
+
+def test_after_it(odradek):
+    odradek.stop()
+
+
+def test_whose_broker_cannot_be_stopped(odradek_broker):
+    odradek_broker()
+    node = odradek_broker()._node
+    stop = node.stop
+    node.stop = lambda: (stop().result(), 1 / 0)
+
+
+def test_whose_cluster_cannot_be_stopped(odradek_cluster):
+    odradek_cluster(1, own_process=False)
+    node = odradek_cluster(1, own_process=False).brokers[0]._node
+    stop = node.stop
+    node.stop = lambda: (stop().result(), 1 / 0)
+
+
+def test_all_is_stopped():
+    assert [each for each in threading.enumerate() if each.name.startswith("odradek")] == []
+"""
+
+
+def test_brokers_that_break_fail_their_own_tests_alone(tmp_path: Path) -> None:
+    done = run_pytest(suite(tmp_path, BROKEN), "-q")
+    assert "The report of the broker cannot be made: ValueError('a broken report')" in done.stdout, done.stdout
+    assert "1 failed, 4 passed, 3 errors" in done.stdout, done.stdout + done.stderr

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -124,3 +126,36 @@ def test_a_broker_is_added() -> None:
         _ = cluster.zookeeper
     with pytest.raises(ValueError, match="0 brokers"):
         Cluster(0)
+
+
+def test_a_cluster_stops_also_when_a_broker_has_failed() -> None:
+    threads = set(threading.enumerate())
+    cluster = Cluster(2, own_process=False).start()
+    failed = cluster.brokers[1]._node
+    assert failed is not None
+    failed.stop().result(30)  # the broker has failed, and the cluster does not know
+    directory = cluster._directory
+    assert directory is not None
+    cluster.stop()
+    assert not os.path.exists(directory.path)
+    assert set(threading.enumerate()) <= threads
+
+
+def test_all_of_a_cluster_is_stopped_when_a_part_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = set(threading.enumerate())
+    cluster = Cluster(2, own_process=False).start()
+    directory = cluster._directory
+    assert directory is not None
+    node = cluster.brokers[1]._node
+    assert node is not None
+    stop = node.stop
+
+    def fail() -> None:
+        stop().result(30)
+        raise OSError("the stop")
+
+    monkeypatch.setattr(node, "stop", fail)
+    with pytest.raises(OSError, match="the stop"):
+        cluster.stop()
+    assert not os.path.exists(directory.path)
+    assert set(threading.enumerate()) <= threads

@@ -4,7 +4,6 @@ import signal
 
 import pytest
 
-from odradek.testing.cluster import cluster_broker
 from odradek.testing.cluster.cluster_broker import ClusterBroker
 from odradek.testing.node.process_node import ProcessNode
 
@@ -19,8 +18,7 @@ def test_what_does_not_run_can_be_killed_and_not_paused() -> None:
 
 def test_a_paused_process_is_told_by_signals(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[int] = []
-    monkeypatch.setattr(ProcessNode, "process_id", 4711)
-    monkeypatch.setattr(cluster_broker.os, "kill", lambda pid, number: sent.append(number))
+    monkeypatch.setattr(ProcessNode, "send_signal", lambda node, number: sent.append(number))
     broker = ClusterBroker(7, {}, own_process=True)
     broker._node = ProcessNode({})
     broker.pause()

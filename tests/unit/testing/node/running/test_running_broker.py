@@ -74,3 +74,48 @@ def test_a_server_that_a_reset_has_replaced_fails_alone() -> None:
         await broker.stop()
 
     asyncio.run(test())
+
+
+def test_a_reset_whose_caller_is_cancelled_goes_on() -> None:
+    async def test() -> None:
+        broker = RunningBroker(broker_settings({}, {}), asyncio.get_running_loop())
+        await broker.start()
+        server = broker.server
+        for _ in range(2):
+            resetting = asyncio.ensure_future(broker.reset())
+            for _ in range(5):
+                await asyncio.sleep(0)
+            assert not resetting.done()
+            resetting.cancel()
+        await broker.advance(1)  # waits for the resets
+        assert broker.server is not server
+        assert broker.services.metadata_cache.snapshot.nodes
+        asyncio.ensure_future(broker.reset()).cancel()
+        await asyncio.sleep(0)
+        directory = broker._directory
+        assert directory is not None
+        await broker.stop()
+        assert not os.path.exists(directory.path)
+
+    asyncio.run(test())
+
+
+def test_a_reset_that_fails_is_a_failure_of_the_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        failures: list[BaseException] = []
+        broker = RunningBroker(broker_settings({}, {}), asyncio.get_running_loop(), failures.append)
+        await broker.start()
+        directory = broker._directory
+        assert directory is not None
+
+        async def no_space() -> None:
+            raise OSError("no space")
+
+        monkeypatch.setattr(broker, "_start_server", no_space)
+        with pytest.raises(OSError, match="no space"):
+            await broker.reset()
+        assert [str(failure) for failure in failures] == ["no space"]
+        await broker.stop()
+        assert not os.path.exists(directory.path)
+
+    asyncio.run(test())
