@@ -7,6 +7,10 @@ An error that is raised in a Python worker reaches the driver as text inside an 
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from spark_jobs.kafka_log.options import ReadOptions
 
 
 class KafkaLogError(Exception):
@@ -19,6 +23,13 @@ class CorruptLogFileError(KafkaLogError):
 
 class DataLossError(KafkaLogError):
     """Offsets that were planned are gone: retention, a deleted topic, a truncated log."""
+
+
+def report_loss(line: str, options: ReadOptions) -> None:
+    """Say that offsets are lost. Raises: DataLossError if that is an error (failOnDataLoss)."""
+    if options.fail_on_data_loss:
+        raise DataLossError(f"{line} (failOnDataLoss=false goes on without them)")
+    warn(line)
 
 
 def warn(line: str) -> None:

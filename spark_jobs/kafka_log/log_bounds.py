@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from odradek.protocol.records.errors import CorruptRecordError
 from spark_jobs.kafka_log.bad_batches import BadBatches
-from spark_jobs.kafka_log.log_file import LogFile
+from spark_jobs.kafka_log.log_dirs import Replica
+from spark_jobs.kafka_log.log_file import LogFile, last_timestamp
 from spark_jobs.kafka_log.options import ReadOptions
 from spark_jobs.kafka_log.segments import Listing, Segment
 
@@ -15,7 +16,8 @@ from spark_jobs.kafka_log.segments import Listing, Segment
 class LogBounds:
     """Questions about the segments of one listing."""
 
-    def __init__(self, listing: Listing, options: ReadOptions) -> None:
+    def __init__(self, replica: Replica, listing: Listing, options: ReadOptions) -> None:
+        self._flushed_end = replica.flushed_end
         self._listing = listing
         self._bad = BadBatches(permissive=True)  # a bad batch is reported by the task that reads it
         self._options = options
@@ -39,21 +41,19 @@ class LogBounds:
             next_base = self._listing.next_base(segment)
             if next_base is not None and next_base <= start:
                 continue
+            if next_base is not None and self._is_earlier(segment, next_base, timestamp_ms):
+                continue
             with self._open(segment) as file:
-                if next_base is not None and self._is_earlier(file, timestamp_ms):
-                    continue
                 found = self._in_file(file, timestamp_ms, start)
                 if found is not None:
                     return found
         return None
 
-    def _is_earlier(self, file: LogFile, timestamp_ms: int) -> bool:
-        """Whether a closed segment has only earlier records. The last entry of its time index has the largest time; the
-        batches behind that entry are looked at, because a broker that was killed may not have written it."""
-        last = file.last_timestamp()
-        if last is None or last[0] >= timestamp_ms:
-            return False
-        return all(header.max_timestamp < timestamp_ms for _, header in file.headers(file.position_of(last[1])))
+    def _is_earlier(self, segment: Segment, next_base: int, timestamp_ms: int) -> bool:
+        """Whether the time index says that a closed segment has only earlier records. Its last entry has the largest
+        time, but only below the recovery point is it certain that the broker has written that entry."""
+        last = last_timestamp(segment) if next_base <= self._flushed_end else None
+        return last is not None and last[0] < timestamp_ms
 
     def _in_file(self, file: LogFile, timestamp_ms: int, start: int) -> int | None:
         first = file.position_of(max(start, file.offset_before_time(timestamp_ms)))

@@ -13,6 +13,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.disk.checkpoint_files import (
@@ -35,9 +36,11 @@ from odradek.storage.log_files import (
 from spark_jobs.kafka_log.errors import KafkaLogError, warn
 from spark_jobs.kafka_log.options import ReadOptions
 
-CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
-META_PROPERTIES_FILE = "meta.properties"
-SCANS = 3
+CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
+META_PROPERTIES_FILE: Final = "meta.properties"
+ALL_IS_FLUSHED: Final = 2**63
+"""Above every offset."""
+SCANS: Final = 3
 """How often directories are listed anew when a replica was seen only under the names that it has during a move."""
 
 
@@ -54,7 +57,7 @@ class Replica:
     checkpointed_start: int
     """What DeleteRecords or retention has moved the log start to; 0 without an entry."""
     flushed_end: int
-    """Below this offset indexes are complete: the recovery point; all of it after a clean stop."""
+    """Below this offset indexes are complete: the recovery point; `ALL_IS_FLUSHED` after a clean stop."""
     elsewhere: tuple[str, ...] = ()
     """The other log directories that are read: a replica may move between them."""
 
@@ -67,7 +70,7 @@ class Replica:
         return os.path.join(self.log_dir, self.name)
 
 
-def find_replicas(options: ReadOptions) -> list[Replica]:
+def find_replicas(options: ReadOptions, *, topics_must_exist: bool = True) -> list[Replica]:
     """The replicas that the options select, ordered by topic and partition.
 
     Raises: KafkaLogError if a directory cannot be read or is none of Kafka's, or if a named topic is not there.
@@ -81,7 +84,7 @@ def find_replicas(options: ReadOptions) -> list[Replica]:
         if moving <= found.keys():
             break
     missing = [topic for topic in options.topics if not any(topic == each.topic for each in found)]
-    if missing:
+    if missing and topics_must_exist:
         raise KafkaLogError(f"topic {', '.join(missing)} is not in {', '.join(options.log_dirs)}")
     chosen: list[Replica] = []
     for tp in sorted(found):
@@ -164,7 +167,7 @@ class _Checkpoints:
             topic_id=read_topic_id(os.path.join(self._log_dir, log_dir_name(tp))),
             high_watermark=high_watermark,
             checkpointed_start=self._starts.get(tp, 0),
-            flushed_end=2**63 if self._is_clean else self._recovery_points.get(tp, 0),
+            flushed_end=ALL_IS_FLUSHED if self._is_clean else self._recovery_points.get(tp, 0),
             elsewhere=tuple(path for path in options.log_dirs if path != self._log_dir),
         )
 

@@ -86,12 +86,6 @@ class LogFile:
             return 0
         return entry[1]
 
-    def last_timestamp(self) -> tuple[int, int] | None:
-        """The last entry of the time index: the largest timestamp up to an offset; None without one."""
-        with open_index(self.segment.beside(TIME_INDEX_FILE_SUFFIX), TIME_ENTRY) as index:
-            entry = index.last() if index else None
-        return None if entry is None else (entry[0], self.segment.base_offset + entry[1])
-
     def offset_before_time(self, timestamp_ms: int) -> int:
         """An offset up to which no record is later than `timestamp_ms`, by the time index. Kafka: TimeIndex.lookup."""
         with open_index(self.segment.beside(TIME_INDEX_FILE_SUFFIX), TIME_ENTRY) as index:
@@ -199,6 +193,13 @@ class LogFile:
     def batch_at(self, position: int, size: int) -> AnyBatch:
         """The batch at a position. Raises: CorruptRecordError for too few bytes."""
         return view_batch(memoryview(os.pread(self._fd, size, position)))
+
+
+def last_timestamp(segment: Segment) -> tuple[int, int] | None:
+    """The last entry of the time index: the largest timestamp up to an offset; None without one."""
+    with open_index(segment.beside(TIME_INDEX_FILE_SUFFIX), TIME_ENTRY) as index:
+        entry = index.last() if index else None
+    return None if entry is None else (entry[0], segment.base_offset + entry[1])
 
 
 def _no_batch(base_offset: int, length: int, magic: int, next_offset: int) -> str | None:

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from odradek.protocol.records.batch import AnyBatch, RecordBatch
+from odradek.protocol.records.control import ControlRecordType, control_record_type
+from odradek.protocol.records.errors import CorruptRecordError
 from spark_jobs.kafka_log.bad_batches import BadBatches
-from spark_jobs.kafka_log.errors import DataLossError, KafkaLogError, warn
+from spark_jobs.kafka_log.errors import KafkaLogError, report_loss
 from spark_jobs.kafka_log.log_dirs import Replica, cannot_read
 from spark_jobs.kafka_log.log_file import FoundBatch, LogFile
 from spark_jobs.kafka_log.options import ReadOptions
@@ -37,7 +39,7 @@ class LogRange:
         self._bad = bad
 
     def batches(self) -> Iterator[tuple[FoundBatch, str, bool]]:
-        """Each batch with the name of its file, and whether its transaction was aborted.
+        """Each batch with the name of its file, and whether its transaction was aborted (an ABORT marker: true).
 
         The first and the last batch may have offsets outside the range. Raises: KafkaLogError, DataLossError.
         """
@@ -62,6 +64,7 @@ class LogRange:
 
     def _of_segment(self, listing: Listing, segment: Segment) -> Iterator[tuple[FoundBatch, str, bool]]:
         aborted: AbortedTransactions | None = None
+        name = segment.file_name
         with LogFile(segment, self._bad, self._options.max_batch_bytes) as file:
             for found in file.batches(file.position_of(self._position)):
                 batch = found.batch
@@ -70,15 +73,15 @@ class LogRange:
                 if _first_offset_of(batch) >= self._end:
                     self._position = self._end
                     return
-                is_aborted = False
-                if batch.is_transactional:
+                is_aborted = batch.is_control and _is_abort(batch)
+                if batch.is_transactional and not batch.is_control:
                     if aborted is None:
                         files = TransactionFiles(self._replica, listing, self._options)
                         aborted = files.aborted_in(segment, self._position, self._end)
                         if file.is_replaced():
                             raise _Replaced
                     is_aborted = aborted.cover(batch)
-                yield found, segment.file_name, is_aborted
+                yield found, name, is_aborted
                 self._position = max(self._position, batch.next_offset)
             self._at_end_of(file, listing)
 
@@ -100,11 +103,15 @@ class LogRange:
 
     def _lost(self, until: int, why: str) -> None:
         """Go on at `until`. Raises: DataLossError if lost offsets are an error."""
-        line = f"{self._replica.name}: the offsets {self._position} to {until - 1} {why}"
-        if self._options.fail_on_data_loss:
-            raise DataLossError(f"{line} (failOnDataLoss=false goes on without them)")
-        warn(line)
+        report_loss(f"{self._replica.name}: the offsets {self._position} to {until - 1} {why}", self._options)
         self._position = until
+
+
+def _is_abort(control_batch: AnyBatch) -> bool:
+    try:
+        return control_record_type(control_batch) is ControlRecordType.ABORT
+    except CorruptRecordError:
+        return False
 
 
 def _first_offset_of(batch: AnyBatch) -> int:

@@ -118,6 +118,8 @@ def parse_options(options: Mapping[str, str], *, streaming: bool = False) -> Rea
             raise KafkaLogError(f"topicPattern {pattern!r} is no regular expression: {error}") from None
     if streaming and {"endingoffset", "endingtimestamp"} & given.keys():
         raise KafkaLogError("a stream has no end: endingOffset and endingTimestamp are options of a batch")
+    if streaming and given.get("replicas", "one").lower() == "all":
+        raise KafkaLogError("a stream reads one replica of a partition: replicas=all is an option of a batch")
     return ReadOptions(
         log_dirs=_log_dirs(given),
         topics=topics,

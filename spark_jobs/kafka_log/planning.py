@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from spark_jobs.kafka_log.errors import DataLossError, KafkaLogError, warn
+from spark_jobs.kafka_log.errors import KafkaLogError, report_loss
 from spark_jobs.kafka_log.log_bounds import LogBounds
 from spark_jobs.kafka_log.log_dirs import Replica, cannot_read, find_replicas
 from spark_jobs.kafka_log.options import EARLIEST, LATEST, Boundary, ReadOptions
 from spark_jobs.kafka_log.segments import Listing, list_segments
-from spark_jobs.kafka_log.transactions import TransactionFiles
+from spark_jobs.kafka_log.transactions import TransactionFiles, TransactionProgress
 
 MAX_LISTINGS = 5
 """How often a replica is looked at anew because a file was renamed between a listing and a look into it."""
@@ -32,25 +32,33 @@ class SegmentTask:
     end: int
 
 
+@dataclass(frozen=True, slots=True)
+class Readable:
+    """What can be read of a replica now: the offsets [start, end) of its listed segments."""
+
+    replica: Replica
+    listing: Listing
+    start: int
+    end: int
+
+
 def plan(options: ReadOptions) -> list[SegmentTask]:
     """The tasks of a batch. Raises: KafkaLogError."""
     tasks: list[SegmentTask] = []
     for replica in find_replicas(options):
-        readable = readable_range(replica, options)
-        if readable is None:
-            continue
-        listing, start, end = readable
-        bounds = LogBounds(listing, options)
-        first = _resolve(options.starting, replica, bounds, start, end)
-        if first < start:
-            _below_start(replica, first, start, options)
-        last = _resolve(options.ending, replica, bounds, start, end)
-        tasks += segment_tasks(replica, listing, max(first, start), min(last, end))
+        readable = readable_now(replica, options)
+        if readable is not None:
+            first = boundary_offset(options.starting, readable, options)
+            last = boundary_offset(options.ending, readable, options)
+            tasks += segment_tasks(readable, first, min(last, readable.end), options)
     return tasks
 
 
-def readable_range(replica: Replica, options: ReadOptions) -> tuple[Listing, int, int] | None:
-    """The segments of a replica, and what can be read of them; None if it is gone.
+def readable_now(
+    replica: Replica, options: ReadOptions, transactions: TransactionProgress | None = None
+) -> Readable | None:
+    """The segments of a replica, and what can be read of them; None if it is gone. `transactions` is what a stream has
+    seen of them up to its last look.
 
     Raises: KafkaLogError if it cannot be read.
     """
@@ -62,42 +70,60 @@ def readable_range(replica: Replica, options: ReadOptions) -> tuple[Listing, int
         try:
             end = replica.high_watermark
             if end is None or options.beyond_high_watermark:
-                end = LogBounds(listing, options).end()
+                end = LogBounds(replica, listing, options).end()
             if options.read_committed:
-                end = TransactionFiles(replica, listing, options).last_stable_offset(start, end)
+                files = TransactionFiles(replica, listing, options)
+                end = files.last_stable_offset(transactions or TransactionProgress(), start, end)
         except FileNotFoundError:
             continue
         except OSError as error:
             raise KafkaLogError(cannot_read(replica.path, error)) from None
-        return listing, start, max(start, end)
+        return Readable(replica, listing, start, max(start, end))
     raise KafkaLogError(f"{replica.path} changes too fast to be read")
 
 
-def segment_tasks(replica: Replica, listing: Listing, start: int, end: int) -> Iterator[SegmentTask]:
-    """One task for each segment with offsets in [start, end)."""
-    for segment, behind in zip(listing.live, (*listing.live[1:], None), strict=False):
-        first = max(start, segment.base_offset)
-        last = end if behind is None else min(end, behind.base_offset)
-        if first < last:
-            yield SegmentTask(replica, first, last)
+def segment_tasks(readable: Readable, start: int, end: int, options: ReadOptions) -> Iterator[SegmentTask]:
+    """One task for each segment with offsets in [start, end). A segment that is marked as deleted is read, too, while
+    its file is there and the log start was not moved.
+
+    Raises: DataLossError if the log begins behind `start`, and that is an error.
+    """
+    replica, listing = readable.replica, readable.listing
+    while start < end:
+        segment = listing.covering(start) if start >= replica.checkpointed_start else None
+        if segment is None:
+            behind = min(end, max(start + 1, readable.start))
+            report_loss(f"{replica.name}: the offsets {start} to {behind - 1} are gone", options)
+        else:
+            next_base = listing.next_base(segment)
+            behind = end if next_base is None else min(end, next_base)
+            yield SegmentTask(replica, start, behind)
+        start = behind
 
 
-def _resolve(boundary: Boundary, replica: Replica, bounds: LogBounds, start: int, end: int) -> int:
+def boundary_offset(boundary: Boundary, readable: Readable, options: ReadOptions) -> int:
+    """The offset of a boundary. Only an offset that was given for this very partition may lie below the log start.
+
+    Raises: KafkaLogError.
+    """
+    replica = readable.replica
     if boundary.timestamp_ms is not None:
-        found = bounds.offset_for_time(boundary.timestamp_ms, start)
-        return end if found is None else found
+        return _offset_for_time(boundary.timestamp_ms, readable, options)
     offset = boundary.of(replica.topic, replica.partition)
-    match offset:
-        case _ if offset == EARLIEST:
-            return start
-        case _ if offset == LATEST:
-            return end
+    if offset == EARLIEST:
+        return readable.start
+    if offset == LATEST:
+        return readable.end
     is_named = (replica.topic, replica.partition) in boundary.offsets
-    return offset if is_named else max(start, offset)
+    return offset if is_named else max(readable.start, offset)
 
 
-def _below_start(replica: Replica, first: int, start: int, options: ReadOptions) -> None:
-    line = f"{replica.name}: the offsets {first} to {start - 1} are gone: its log begins at {start}"
-    if options.fail_on_data_loss:
-        raise DataLossError(f"{line} (failOnDataLoss=false goes on without them)")
-    warn(line)
+def _offset_for_time(timestamp_ms: int, readable: Readable, options: ReadOptions) -> int:
+    """The first offset that is not earlier; the end if all are."""
+    try:
+        found = LogBounds(readable.replica, readable.listing, options).offset_for_time(timestamp_ms, readable.start)
+    except FileNotFoundError:  # renamed since it was listed: what it had is read from the beginning
+        found = readable.start
+    except OSError as error:
+        raise KafkaLogError(cannot_read(readable.replica.path, error)) from None
+    return readable.end if found is None else found

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from odradek.storage.disk.checkpoint_files import PARTITION_METADATA_FILE
 from odradek.storage.log_files import (
     DELETE_DIR_SUFFIX,
     DELETED_FILE_SUFFIX,
@@ -87,8 +87,7 @@ def list_segments(replica: Replica) -> Listing | None:
     Raises: KafkaLogError if the directory cannot be read.
     """
     for path in _places(replica):
-        topic_id = read_topic_id(path)
-        if replica.topic_id is not None and topic_id not in (None, replica.topic_id):
+        if replica.topic_id is not None and read_topic_id(path) not in (None, replica.topic_id):
             continue
         try:
             return listing_of(path, os.listdir(path))
@@ -99,12 +98,14 @@ def list_segments(replica: Replica) -> Listing | None:
     return None
 
 
-def _places(replica: Replica) -> list[str]:
-    """Where the directory of a replica may be: its place, another log directory, or marked for deletion."""
-    places = [os.path.join(log_dir, replica.name) for log_dir in (replica.log_dir, *replica.elsewhere)]
-    if os.path.exists(places[0]) or replica.topic_id is None:
-        return places
-    for log_dir in (replica.log_dir, *replica.elsewhere):
+def _places(replica: Replica) -> Iterator[str]:
+    """Where the directory of a replica may be: in its place, in another log directory, or marked for deletion."""
+    log_dirs = (replica.log_dir, *replica.elsewhere)
+    for log_dir in log_dirs:
+        yield os.path.join(log_dir, replica.name)
+    if replica.topic_id is None:
+        return  # nothing says that a deleted log of this name is the same one
+    for log_dir in log_dirs:
         try:
             names = os.listdir(log_dir)
         except OSError:
@@ -113,9 +114,8 @@ def _places(replica: Replica) -> list[str]:
             parsed = parse_dir_name(name) if name.endswith(DELETE_DIR_SUFFIX) else None
             if parsed is not None and parsed[0] == (replica.topic, replica.partition):
                 path = os.path.join(log_dir, name)
-                if os.path.exists(os.path.join(path, PARTITION_METADATA_FILE)):
-                    places.append(path)
-    return places
+                if read_topic_id(path) == replica.topic_id:
+                    yield path
 
 
 def listing_of(path: str, names: list[str]) -> Listing:

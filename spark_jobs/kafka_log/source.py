@@ -13,13 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
 from spark_jobs.kafka_log.columns import ddl
 from spark_jobs.kafka_log.log_dirs import list_directory
 from spark_jobs.kafka_log.options import ReadOptions, parse_options
 from spark_jobs.kafka_log.planning import SegmentTask, plan
 from spark_jobs.kafka_log.segment_reader import read_task
+from spark_jobs.kafka_log.stream_offsets import StreamOffsets, TopicOffsets
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,6 +51,9 @@ class KafkaLogDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         return KafkaLogReader(parse_options(self.options))
 
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        return KafkaLogStreamReader(parse_options(self.options, streaming=True))
+
 
 class KafkaLogReader(DataSourceReader):
     """Reads what the log directories have when the query is planned."""
@@ -62,5 +66,27 @@ class KafkaLogReader(DataSourceReader):
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """The rows of one task. Without any task, Spark asks for the partition None."""
+        if isinstance(partition, LogPartition):
+            yield from read_task(partition.value, self._options)
+
+
+class KafkaLogStreamReader(DataSourceStreamReader):
+    """Follows the end of the logs. Spark keeps one of these in a process of its own, and a copy in each task."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._options = options
+        self._offsets = StreamOffsets(options)
+
+    def initialOffset(self) -> TopicOffsets:
+        return self._offsets.initial()
+
+    def latestOffset(self) -> TopicOffsets:
+        return self._offsets.latest()
+
+    def partitions(self, start: TopicOffsets, end: TopicOffsets) -> list[LogPartition]:
+        return [LogPartition(task) for task in self._offsets.tasks(start, end)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one task."""
         if isinstance(partition, LogPartition):
             yield from read_task(partition.value, self._options)

@@ -14,18 +14,20 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from odradek.protocol.records.batch import AnyBatch
 from odradek.protocol.records.control import ControlRecordType, control_record_type
 from odradek.protocol.records.errors import CorruptRecordError
+from odradek.protocol.records.layout import MAX_INT64
 from odradek.storage.disk.open_files import OpenFiles
 from odradek.storage.log_files import INDEX_FILE_SUFFIX, TXN_INDEX_FILE_SUFFIX, snapshot_name
 from odradek.storage.producers.producer_state_manager import CorruptSnapshotError, decode_snapshot
 from odradek.storage.segment.read_only_files import ReadOnlyFileSystem
 from odradek.storage.segment.transaction_index import CorruptIndexError, TransactionIndex
 from spark_jobs.kafka_log.bad_batches import BadBatches
-from spark_jobs.kafka_log.log_dirs import Replica
+from spark_jobs.kafka_log.log_dirs import ALL_IS_FLUSHED, Replica
 from spark_jobs.kafka_log.log_file import LogFile
 from spark_jobs.kafka_log.options import ReadOptions
 from spark_jobs.kafka_log.segments import Listing, Segment
@@ -81,6 +83,15 @@ class TransactionScan:
                 self.aborted.append((header.producer_id, AbortedRange(first, header.last_offset)))
 
 
+@dataclass(slots=True)
+class TransactionProgress:
+    """How far the transactions of a log are known."""
+
+    offset: int = -1
+    """What was seen ends here."""
+    scan: TransactionScan = field(default_factory=TransactionScan)
+
+
 class TransactionFiles:
     """What the files of one listing say of transactions."""
 
@@ -106,7 +117,9 @@ class TransactionFiles:
                 found += self._scan(behind[index - 1 :], TransactionScan(ongoing), each.base_offset, each.base_offset)
                 break
             try:
-                entries, is_all = _index(each).collect(start, 2**63 - 1 if upper is None else upper)
+                transaction_index = _index(each)
+                transaction_index.sanity_check()
+                entries, is_all = transaction_index.collect(start, MAX_INT64 if upper is None else upper)
             except CorruptIndexError:
                 return AbortedTransactions(self._scan((segment, *behind), TransactionScan(), start, upper))
             found += [(entry.producer_id, AbortedRange(entry.first_offset, entry.last_offset)) for entry in entries]
@@ -114,17 +127,20 @@ class TransactionFiles:
                 break
         return AbortedTransactions(found)
 
-    def last_stable_offset(self, start: int, end: int) -> int:
-        """The first offset of a transaction that is open at `end`; `end` if none is."""
-        scan, position = TransactionScan(), start
+    def last_stable_offset(self, progress: TransactionProgress, start: int, end: int) -> int:
+        """The first offset of a transaction that is open at `end`; `end` if none is. `progress` gets what was seen."""
+        if not start <= progress.offset <= end:
+            progress.scan, progress.offset = TransactionScan(), start
         for offset in reversed(self._listing.snapshots):
-            if offset <= end and (ongoing := self._ongoing_at(offset)) is not None:
-                scan, position = TransactionScan(ongoing), offset
+            if progress.offset < offset <= end and (ongoing := self._ongoing_at(offset)) is not None:
+                progress.scan, progress.offset = TransactionScan(ongoing), offset
                 break
-        self.advance(scan, position, end)
-        return min((first for first in scan.ongoing.values()), default=end)
+        self._advance(progress.scan, progress.offset, end)
+        progress.offset = end
+        progress.scan.aborted.clear()
+        return min(progress.scan.ongoing.values(), default=end)
 
-    def advance(self, scan: TransactionScan, start: int, end: int) -> None:
+    def _advance(self, scan: TransactionScan, start: int, end: int) -> None:
         """Let a scan see the headers of the batches in [start, end)."""
         first = max(0, self._listing.index_of(start))
         for segment in self._listing.live[first:]:
@@ -163,7 +179,7 @@ class TransactionFiles:
     def _index_is_complete(self, segment: Segment) -> bool:
         next_base = self._listing.next_base(segment)
         is_flushed = next_base is not None and next_base <= self._replica.flushed_end
-        is_closed = self._replica.flushed_end == 2**63
+        is_closed = self._replica.flushed_end == ALL_IS_FLUSHED
         return (is_flushed or is_closed) and os.path.exists(segment.beside(INDEX_FILE_SUFFIX))
 
     def _ongoing_at(self, offset: int) -> dict[int, int] | None:

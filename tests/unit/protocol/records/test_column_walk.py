@@ -90,5 +90,12 @@ def test_a_batch_that_comes_in_parts_is_checked_before_the_first_part() -> None:
         next(read_columns(data[:-1], 0, len(data) - 1, 3, 0, T, None, 1))
 
 
+def test_times_beyond_64_bits_are_refused() -> None:
+    late = encoded(Record(0, MAX_INT64, None, None), base_timestamp=MAX_INT64 - 5)
+    assert rows(columns(late, 1, base_timestamp=MAX_INT64 - 5))[0].timestamp == MAX_INT64
+    with pytest.raises(InvalidRecordError, match="does not fit into 64 bits"):
+        columns(late, 1, base_timestamp=MAX_INT64 - 4)
+
+
 def test_no_records_are_one_empty_part() -> None:
     assert [part.offsets for part in columns(b"", 0)] == [[]]
