@@ -138,7 +138,9 @@ def test_a_cluster_stops_also_when_a_broker_has_failed() -> None:
     assert directory is not None
     cluster.stop()
     assert not os.path.exists(directory.path)
-    assert set(threading.enumerate()) <= threads
+    for thread in set(threading.enumerate()) - threads:
+        thread.join(10)
+        assert not thread.is_alive()
 
 
 def test_all_of_a_cluster_is_stopped_when_a_part_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,4 +160,6 @@ def test_all_of_a_cluster_is_stopped_when_a_part_cannot_be(monkeypatch: pytest.M
     with pytest.raises(OSError, match="the stop"):
         cluster.stop()
     assert not os.path.exists(directory.path)
-    assert set(threading.enumerate()) <= threads
+    for thread in set(threading.enumerate()) - threads:
+        thread.join(10)
+        assert not thread.is_alive()
