@@ -7,7 +7,7 @@ the caller. Partitions that another broker leads are read if this broker hosts a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from odradek.controller.model.topic_names import INTERNAL_TOPICS
@@ -46,6 +46,8 @@ class RecordsSlice:
     """None: there is no such topic."""
     pieces: tuple[Piece, ...] = ()
     positions: Mapping[int, int]
+    ends: Mapping[int, int] = field(default_factory=dict)
+    """Where the records of each partition end now."""
     is_complete: bool = True
     """There is no more to read now."""
 
@@ -167,26 +169,30 @@ def _slice(
     if not cache.contains(topic):
         return RecordsSlice(topic_id=None, positions=positions)
     pieces: list[Piece] = []
-    following = dict(positions)
+    following, ends = dict(positions), {}
     left, is_complete = SLICE_BYTES, True
     for hosted in _hosted(broker, topic, partition):
         log, index = hosted.log, hosted.topic_partition.partition
         if log is None:
             continue
-        start = max(positions.get(index, first), log.log_start_offset)
-        if start >= log.limit_of(isolation):
+        start = following[index] = max(positions.get(index, first), log.log_start_offset)
+        end = ends[index] = log.limit_of(isolation)
+        if start >= end:
             continue
         if left <= 0:
             is_complete = False
-            break
+            continue
         piece = _piece(log, index, start, left, isolation)
-        if piece.data:
-            left -= len(piece.data)
-            pieces.append(piece)
-            following[index] = end_of(piece)
-            is_complete = is_complete and following[index] >= log.limit_of(isolation)
+        left -= len(piece.data)
+        pieces += [piece] if piece.data else []
+        following[index] = end_of(piece) if piece.data else end  # without data, the last records were compacted
+        is_complete = is_complete and following[index] >= end
     return RecordsSlice(
-        topic_id=cache.topic_id(topic), pieces=tuple(pieces), positions=following, is_complete=is_complete
+        topic_id=cache.topic_id(topic),
+        pieces=tuple(pieces),
+        positions=following,
+        ends=ends,
+        is_complete=is_complete,
     )
 
 

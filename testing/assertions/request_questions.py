@@ -25,6 +25,8 @@ class RequestsSlice:
     position: int
     is_complete: bool = True
     """There are no more now."""
+    last_number: int = 0
+    """Of the request that was answered last."""
     dropped: int = 0
     """Requests that the recorder has dropped because of its limits."""
 
@@ -60,7 +62,11 @@ def _slice(broker: ObservedBroker, after: int, api: str | None, client_id: str |
     for request in recorder.after(after):
         if len(found) >= SLICE_REQUESTS or size >= SLICE_BYTES:
             return RequestsSlice(
-                requests=tuple(found), position=found[-1].number, is_complete=False, dropped=recorder.dropped
+                requests=tuple(found),
+                position=found[-1].number,
+                is_complete=False,
+                last_number=recorder.last_number,
+                dropped=recorder.dropped,
             )
         if (
             (api is None or request.api == api)
@@ -69,7 +75,8 @@ def _slice(broker: ObservedBroker, after: int, api: str | None, client_id: str |
         ):
             found.append(request)
             size += request.kept_bytes
-    return RequestsSlice(requests=tuple(found), position=recorder.last_number, dropped=recorder.dropped)
+    last = recorder.last_number
+    return RequestsSlice(requests=tuple(found), position=last, last_number=last, dropped=recorder.dropped)
 
 
 @question

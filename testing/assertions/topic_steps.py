@@ -59,6 +59,8 @@ class Reading:
         self._topic_id: bytes | None = None
         self._start = start
         self._positions: Mapping[int, int] = dict(start) if isinstance(start, Mapping) else {}
+        self.ends: Mapping[int, int] = {}
+        """Where the partitions ended at the last slice."""
 
     def next_slice(self, wait_s: float = 0) -> Steps[bool]:
         """Read the next slice; whether there is no more now. Raises: NoSuchTopic, TopicDeleted, TooManyRecords."""
@@ -75,7 +77,7 @@ class Reading:
         if self._topic_id not in (None, found.topic_id):
             what = "deleted" if found.topic_id is None else "deleted and created again"
             raise TopicDeleted(f"Topic {self.topic} was {what} after {len(self.found)} of its records were read")
-        self._topic_id, self._positions = found.topic_id, found.positions
+        self._topic_id, self._positions, self.ends = found.topic_id, found.positions, found.ends
         for piece in found.pieces:
             for record in records_in(piece):
                 self._take(record)
@@ -85,6 +87,9 @@ class Reading:
     def has_topic(self) -> bool:
         """The topic was there at the last slice."""
         return self._topic_id is not None
+
+    def has_read_to(self, ends: Mapping[int, int]) -> bool:
+        return all(self._positions.get(partition, 0) >= end for partition, end in ends.items())
 
     def _take(self, record: Record) -> None:
         end = self._end.get(record.partition) if isinstance(self._end, Mapping) else self._end
@@ -106,8 +111,9 @@ class Reading:
 
 def read(reading: Reading) -> Steps[list[Record]]:
     """All records that are there now. Raises: NoSuchTopic, TooManyRecords."""
-    is_complete = False
-    while not is_complete:
+    is_complete = yield from reading.next_slice()
+    ends = reading.ends
+    while not (is_complete or reading.has_read_to(ends)):  # a producer may be faster than this
         is_complete = yield from reading.next_slice()
     if not reading.has_topic:
         names = yield from ask(list, "topics", internal=True)
@@ -119,10 +125,14 @@ def wait_for(reading: Reading, count: int, timeout_s: float) -> Steps[list[Recor
     """The records, when there are `count`. Raises: WaitTimedOut, TopicDeleted, TooManyRecords, BrokerStopped."""
     deadline = Deadline(timeout_s)
     is_complete = False
+    ends: Mapping[int, int] | None = None
+    """Of the partitions when the time is over: a producer may be faster than this."""
     while len(reading.found) < count:
-        if is_complete and deadline.is_over:
+        if deadline.is_over and (is_complete or (ends is not None and reading.has_read_to(ends))):
             raise WaitTimedOut((yield from _what_is_there(reading, count, deadline)))
         is_complete = yield from reading.next_slice(deadline.left_s if is_complete else 0)
+        if deadline.is_over and ends is None:
+            ends = reading.ends
     return reading.found
 
 

@@ -3,6 +3,9 @@ from __future__ import annotations
 import pytest
 
 from odradek.protocol.api import ApiKey
+from odradek.testing.assertions.asking import answered
+from odradek.testing.assertions.request_questions import RequestsSlice
+from odradek.testing.assertions.request_steps import Selection, select, wait_for
 from odradek.testing.errors import WaitTimedOut
 from tests.support.in_process.observed_broker import ObservedBroker, produce_fields
 from tests.support.wire.requests import batch
@@ -42,3 +45,26 @@ def test_assertions_about_requests(observed: ObservedBroker) -> None:
 def test_a_misspelt_api_is_refused(observed: ObservedBroker) -> None:
     with pytest.raises(ValueError, match="There is no API 'produce'; Kafka's names are: AddOffsetsToTxn, "):
         observed.requests("produce")
+
+
+class _BusyBroker:
+    """A broker with ten requests whose clients are faster than the reader."""
+
+    def __init__(self) -> None:
+        self.slices = 0
+
+    def ask(self, name: str, /, **arguments: object) -> object:
+        after = arguments["after"]
+        assert isinstance(after, int)
+        self.slices += 1
+        assert self.slices < 1000, "the last request is never reached"
+        return RequestsSlice(position=after + 1, last_number=10 * self.slices, is_complete=False)
+
+
+def test_clients_that_are_faster_hold_up_neither_a_read_nor_the_end_of_a_wait() -> None:
+    busy = _BusyBroker()
+    assert answered(busy, select(Selection())) == []
+    assert busy.slices == 10
+    busy = _BusyBroker()
+    with pytest.raises(WaitTimedOut, match="no request was recorded"):
+        answered(busy, wait_for(Selection(), 1, timeout_s=0))

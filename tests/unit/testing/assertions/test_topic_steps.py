@@ -4,7 +4,8 @@ import pytest
 
 from odradek.protocol.api import ApiKey
 from odradek.testing.assertions.asking import answered
-from odradek.testing.assertions.topic_steps import Reading, read
+from odradek.testing.assertions.record_questions import RecordsSlice
+from odradek.testing.assertions.topic_steps import Reading, read, wait_for
 from odradek.testing.errors import BrokerStopped, NoSuchTopic, TooManyRecords, TopicDeleted, WaitTimedOut
 from tests.support.in_process.observed_broker import ObservedBroker, TransactionalClient, produce_fields
 from tests.support.wire.requests import batch
@@ -137,3 +138,34 @@ def test_a_topic_that_is_created_again_is_another_one(observed: ObservedBroker) 
     observed.inner.create_topic("t")
     with pytest.raises(TopicDeleted, match="Topic t was deleted and created again after 1 of its records were read"):
         answered(observed, halfway.next_slice())
+
+
+class _BusyTopic:
+    """A topic with ten records whose producer is faster than the reader."""
+
+    def __init__(self) -> None:
+        self.slices = 0
+
+    def ask(self, name: str, /, **arguments: object) -> object:
+        if name == "topics":
+            return ["t"]
+        positions = arguments["positions"]
+        assert isinstance(positions, dict)
+        self.slices += 1
+        assert self.slices < 100, "the end of the topic is never reached"
+        following = {0: positions.get(0, 0) + 1}
+        return RecordsSlice(topic_id=b"t", positions=following, ends={0: 10 * self.slices}, is_complete=False)
+
+
+def test_a_producer_that_is_faster_holds_up_neither_a_read_nor_the_end_of_a_wait() -> None:
+    busy = _BusyTopic()
+    assert answered(busy, read(_reading())) == []
+    assert busy.slices == 10
+    busy = _BusyTopic()
+    with pytest.raises(WaitTimedOut, match="Waited 0 s for 1 record in topic t: there are 0"):
+        answered(busy, wait_for(_reading(), 1, timeout_s=0))
+    assert busy.slices == 10
+
+
+def _reading() -> Reading:
+    return Reading("t", partition=None, isolation="read_uncommitted", start=0, end=None, where=None)
