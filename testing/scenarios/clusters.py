@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, Self
 
@@ -71,7 +72,11 @@ class Meanwhile:
 
     def __enter__(self) -> Self:
         if self._begin is not None:
-            self._begin()
+            try:
+                self._begin()
+            except BaseException:
+                self._undo()
+                raise
         self._running = self._pool.submit(self._run)
         return self
 
@@ -84,6 +89,12 @@ class Meanwhile:
             self._end()
         if error is None and self._running is not None:
             self._running.result()
+
+    def _undo(self) -> None:
+        """End what has begun in part. An error of it would hide the one that came before."""
+        if self._end is not None:
+            with suppress(Exception):
+                self._end()
 
     @property
     def is_going_on(self) -> bool:
@@ -142,4 +153,8 @@ def _loss(cluster: ClusterPort, victim: Callable[[], int]) -> Meanwhile:
         lost.append(victim())
         cluster.kill(lost[0])
 
-    return Meanwhile(begin=begin, end=lambda: cluster.start_broker(lost[0]))
+    def end() -> None:
+        for broker_id in lost:
+            cluster.start_broker(broker_id)
+
+    return Meanwhile(begin=begin, end=end)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, Self, TypeVar, cast
 
 from odradek.testing.async_faults import AsyncFault
+from odradek.testing.errors import BrokerStopped
 from odradek.testing.fault_checks import checked
 from odradek.testing.faults import Fault
 from odradek.testing.node.questions import scenario_questions  # noqa: F401 - registers its questions
@@ -41,29 +43,31 @@ class Scenario:
         """Of a scenario for an `AsyncBroker`."""
 
     def __enter__(self) -> Self:
-        self._ask("set_disk", **self._disk)
         self._numbers = cast("list[int]", self._ask("add_faults", rules=[plain for plain, _ in self._rules]))
+        self._ask("set_disk", **self._disk)  # after what may be refused
         self.faults = self._made(Fault)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._ask("set_disk", is_full=False, sync_ms=0)
-        self._ask("remove_faults", numbers=self._numbers)
+        with suppress(BrokerStopped):  # the block has stopped it, or it has failed
+            self._ask("set_disk", is_full=False, sync_ms=0)
+            self._ask("remove_faults", numbers=self._numbers)
 
     async def __aenter__(self) -> Self:
-        await cast("Awaitable[object]", self._ask("set_disk", **self._disk))
         added = self._ask("add_faults", rules=[plain for plain, _ in self._rules])
         self._numbers = await cast("Awaitable[list[int]]", added)
+        await cast("Awaitable[object]", self._ask("set_disk", **self._disk))
         self.async_faults = self._made(AsyncFault)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await cast("Awaitable[object]", self._ask("set_disk", is_full=False, sync_ms=0))
-        await cast("Awaitable[object]", self._ask("remove_faults", numbers=self._numbers))
+        with suppress(BrokerStopped):
+            await cast("Awaitable[object]", self._ask("set_disk", is_full=False, sync_ms=0))
+            await cast("Awaitable[object]", self._ask("remove_faults", numbers=self._numbers))
 
     def assert_called(self) -> None:
         """Raises: AssertionError if one of the faults has changed no request."""

@@ -113,3 +113,27 @@ def test_a_block_that_fails_does_no_further_step() -> None:
         fail()
     assert steps == [0]
     assert scenario.done == 1
+
+
+def test_a_scenario_that_cannot_begin_is_undone(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = NotingCluster()
+
+    def kill(broker_id: int, *, notice: bool = True) -> None:
+        cluster.notes.append(f"kill {broker_id}")
+        raise TimeoutError("the others do not notice")
+
+    def partition(*groups: Iterable[int], without_zookeeper: Iterable[int] = ()) -> None:
+        raise TimeoutError("half a cut")
+
+    def heal() -> None:
+        cluster.notes.append("heal")
+        raise ValueError("this one is not shown")
+
+    monkeypatch.setattr(cluster, "kill", kill)
+    monkeypatch.setattr(cluster, "partition", partition)
+    monkeypatch.setattr(cluster, "heal", heal)
+    with pytest.raises(TimeoutError, match="do not notice"), controller_loss(cluster):
+        pass
+    with pytest.raises(TimeoutError, match="half a cut"), network_partition(cluster, [0]):
+        pass
+    assert cluster.notes == ["kill 1", "start 1", "heal"]

@@ -70,3 +70,22 @@ async def test_it_is_the_same_for_coroutines() -> None:
         await scenario.assert_called_async()
         assert await broker.faults.rules() == []
         assert await broker.ask("disk_state") == (False, 0)
+
+
+def test_a_scenario_that_is_refused_changes_nothing(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("odradek.broker.faults.faults.MAX_RULES", 1)
+    with pytest.raises(RuleError), Scenario(broker, RULES, full=True):
+        pass
+    assert broker.ask("disk_state") == (False, 0)
+    assert broker.faults.rules() == []
+
+
+def test_a_block_may_stop_the_broker() -> None:
+    with Broker() as stopped, Scenario(stopped, RULES):
+        stopped.stop()
+
+    async def test() -> None:
+        async with AsyncBroker() as stopped, Scenario(stopped, RULES):
+            await stopped.stop()
+
+    asyncio.run(test())
