@@ -139,7 +139,8 @@ def end_line(results: list[Written] | None, archived: Collection[Archived], done
     """The last line of a run."""
     if results is None:
         return f"stopped: {progress_line(done)}; start it again to go on"
-    restored = sum(row.restored for row in results)
+    # Rows of earlier runs never reach a task: what tasks passed over was written by attempts of this run that failed.
+    restored = sum(written.restored + written.skipped for written in results)
     total = sum(each.records for each in archived)
     return f"done: {restored} records restored, {total - restored} were there before"
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from odradek.controller.model.assignment import BROKER_DEFAULT
 from spark_jobs.common.cluster import Cluster
-from spark_jobs.common.job import JobError, run_job, say
+from spark_jobs.common.job import JobError, message_of, reason, run_job, say
 from spark_jobs.common.reachable import check_reachable
 from spark_jobs.common.streaming_run import Batch, StopRequest, follow
 from spark_jobs.validation.counts import Counts
@@ -71,6 +71,9 @@ def validate(spark: SparkSession, options: ValidationOptions, stop: StopRequest)
     if options.dry_run:
         dry_run(spark, options, rules)
         return
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
     by_batch: dict[int, Counts] = {}
     total = Counts()
 
@@ -87,6 +90,8 @@ def validate(spark: SparkSession, options: ValidationOptions, stop: StopRequest)
             )
             rows.write.format("kafka").options(**options.connection.sink_options()).save()
             total.add(counts)
+        except (PySparkException, Py4JJavaError) as error:  # else its message would be a traceback through Java
+            raise JobError(reason(message_of(error))) from None
         finally:
             judged.unpersist()
 

@@ -15,15 +15,17 @@ fences every earlier writer and completes or aborts what it left open; only then
 which thus cannot change under it. What a reader with isolation.level=read_committed sees, and the progress, are
 always of the same moment.
 
-Errors are JobErrors of one line, and those of confluent-kafka.
+Errors of `write_records` are JobErrors of one line.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from spark_jobs.archive.restore_plan import Place, Positions, positions_of, positions_text
@@ -94,7 +96,7 @@ class Written(NamedTuple):
     partition: int
     restored: int
     skipped: int
-    """Records that were there from an earlier run."""
+    """Records that were there: written by an earlier run, or by an attempt of this task that failed."""
 
 
 def client_library() -> type[confluent_kafka.Producer]:
@@ -117,6 +119,7 @@ class Progress:
         client_library()
         import confluent_kafka
 
+        self._group = settings.group
         config = {"group.id": settings.group, "enable.auto.commit": "false", "isolation.level": "read_committed"}
         self._consumer = confluent_kafka.Consumer(quiet(settings.client) | config)
 
@@ -127,7 +130,8 @@ class Progress:
         asked = [confluent_kafka.TopicPartition(target.topic, target.partition) for target in targets]
         if not asked:
             return {}
-        found = self._consumer.committed(asked, timeout=TIMEOUT_S)
+        with one_line(f"the progress of the group {self._group} cannot be read"):
+            found = self._consumer.committed(asked, timeout=TIMEOUT_S)
         for each in found:
             if each.error is not None:
                 raise JobError(f"the progress of {each.topic}:{each.partition} cannot be read: {each.error.str()}")
@@ -160,7 +164,9 @@ class TargetWriter:
         self._settings = settings
         self._progress = progress
         self._target = target
-        self._failures: list[str] = []
+        self._failure: str | None = None
+        self._is_purged = False
+        """The failure is that of a record behind the one that failed."""
         self._producer = client_library()(producer_config(settings, target) | {"on_delivery": self._delivered})
         self._in_transaction = False
         if settings.exactly_once:
@@ -202,6 +208,8 @@ class TargetWriter:
                 self._producer.abort_transaction(TIMEOUT_S)
 
     def _produce(self, record: ArchivedRecord, headers: Headers) -> None:
+        import confluent_kafka
+
         timestamp_ms = record.timestamp_ms or LEAST_TIMESTAMP_MS
         while True:
             try:
@@ -215,29 +223,40 @@ class TargetWriter:
                 )
             except BufferError:
                 self._producer.poll(FULL_QUEUE_WAIT_S)
+            except confluent_kafka.KafkaException:  # also when an earlier record has failed: that error says more
+                self._flush()
+                raise
             else:
                 self._producer.poll(0)
                 return
 
     def _commit(self) -> None:
+        self._flush()
         if self._settings.exactly_once:
             offsets = [self._progress.committed(self._target, self._positions)]
             self._producer.send_offsets_to_transaction(offsets, self._progress.group_metadata(), TIMEOUT_S)
             _retried(lambda: self._producer.commit_transaction(TIMEOUT_S))
             self._in_transaction = False
         else:
-            unsent = self._producer.flush(TIMEOUT_S)
-            if unsent and not self._failures:
-                self._failures.append(f"no acknowledgement in {TIMEOUT_S:.0f} s")
-            if self._failures:
-                raise JobError(f"records for {self._target} were not written: {self._failures[0]}")
             self._progress.commit(self._target, self._positions)
         self.restored += self._pending
         self._pending = self._pending_bytes = 0
 
+    def _flush(self) -> None:
+        """Wait for the acknowledgement of each record. Raises: JobError if one failed."""
+        unsent = self._producer.flush(TIMEOUT_S)
+        if unsent and self._failure is None:
+            self._failure = f"no acknowledgement in {TIMEOUT_S:.0f} s"
+        if self._failure is not None:
+            raise JobError(f"records for {self._target} were not written: {self._failure}")
+
     def _delivered(self, error: confluent_kafka.KafkaError | None, _: confluent_kafka.Message) -> None:
-        if error is not None:
-            self._failures.append(error.str())
+        import confluent_kafka
+
+        if error is None or not (self._failure is None or self._is_purged):
+            return
+        purged = (confluent_kafka.KafkaError._PURGE_QUEUE, confluent_kafka.KafkaError._PURGE_INFLIGHT)
+        self._failure, self._is_purged = error.str(), error.code() in purged
 
 
 def producer_config(settings: WriterSettings, target: Place) -> dict[str, str | int | bool]:
@@ -263,7 +282,22 @@ def quiet(client: dict[str, str]) -> dict[str, str | int | bool]:
 def fence(settings: WriterSettings, targets: Iterable[Place]) -> None:
     """Abort what tasks that were broken off left open, so that readers of committed records wait for nothing."""
     for target in targets:
-        client_library()(producer_config(settings, target)).init_transactions(TIMEOUT_S)
+        with one_line(f"the transaction of {target} cannot be aborted"):
+            client_library()(producer_config(settings, target)).init_transactions(TIMEOUT_S)
+
+
+@contextmanager
+def one_line(what: str) -> Iterator[None]:
+    """Turn an error of the client library into a JobError that begins with `what`."""
+    import confluent_kafka
+
+    try:
+        yield
+    except confluent_kafka.KafkaException as error:
+        reason = error.args[0]
+        if reason.code() in (confluent_kafka.KafkaError._FENCED, confluent_kafka.KafkaError.INVALID_PRODUCER_EPOCH):
+            raise JobError(f"{what}: another restore with the same group writes to it") from None
+        raise JobError(f"{what}: {reason.str()}") from None
 
 
 def _retried(call: Callable[[], None]) -> None:
@@ -282,25 +316,23 @@ def _retried(call: Callable[[], None]) -> None:
 def write_records(records: Iterable[ArchivedRecord], settings: WriterSettings) -> Iterator[Written]:
     """Write records that are sorted by target, and give an account of each target."""
     progress = Progress(settings)
-    writer: TargetWriter | None = None
-    target: Place | None = None
     try:
-        for record in records:
-            if record.target != target:
-                if writer is not None:
-                    yield writer.close()
-                target = record.target
-                writer = TargetWriter(settings, progress, target)
-            assert writer is not None
-            writer.write(record)
-        if writer is not None:
-            yield writer.close()
-    except BaseException:
-        if writer is not None:
-            writer.abandon()
-        raise
+        for target, of_target in groupby(records, attrgetter("target")):
+            with one_line(f"records for {target} were not written"):
+                written = _write_target(TargetWriter(settings, progress, target), of_target)
+            yield written
     finally:
         progress.close()
+
+
+def _write_target(writer: TargetWriter, records: Iterable[ArchivedRecord]) -> Written:
+    try:
+        for record in records:
+            writer.write(record)
+        return writer.close()
+    except BaseException:
+        writer.abandon()
+        raise
 
 
 def records_of(rows: Iterable[Row]) -> Iterator[ArchivedRecord]:

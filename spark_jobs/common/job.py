@@ -66,12 +66,17 @@ def run_job(
 
     try:
         return job(spark, stop) or 0
-    except (JobError, SetupError, PySparkException) as error:
-        return fail(name, str(error))
-    except Py4JJavaError as error:  # what PySpark has no class of its own for, such as a folder that cannot be written
-        return fail(name, error.java_exception.toString())
+    except (JobError, SetupError, PySparkException, Py4JJavaError) as error:
+        return fail(name, message_of(error))
     finally:
         spark.stop()
+
+
+def message_of(error: Exception) -> str:
+    """The message of an error of Spark, or of a job; `reason` makes one line of it."""
+    # PySpark has no class of its own for some errors, such as a folder that cannot be written.
+    java_exception = getattr(error, "java_exception", None)
+    return str(error) if java_exception is None else str(java_exception.toString())
 
 
 def say(line: str) -> None:

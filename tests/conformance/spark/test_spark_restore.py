@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,13 +10,14 @@ from typing import TYPE_CHECKING
 
 import confluent_kafka
 import pytest
+from py4j.protocol import Py4JJavaError
 
 from spark_jobs.archive.archive_options import parse_options as archive_options
 from spark_jobs.archive.restore_options import parse_options
 from spark_jobs.archive.restore_plan import Place
 from spark_jobs.archive.restore_writer import ArchivedRecord, Progress, TargetWriter, WriterSettings
 from spark_jobs.archive_topic import archive
-from spark_jobs.common.job import JobError
+from spark_jobs.common.job import JobError, message_of, reason
 from spark_jobs.common.source_position import SOURCE_HEADER, SourcePosition
 from spark_jobs.common.streaming_run import StopRequest
 from spark_jobs.restore_topic import main, restore
@@ -263,6 +265,13 @@ def test_what_cannot_be_restored_is_refused_with_one_line(
         run("--map-topic", f"{source.topic}={small}")
     with pytest.raises(JobError, match=r"has no records of other"):
         run("--topic", "other")
+    tiny = f"{source.topic}={unique('tiny')}"
+    create = ("--create-topic", "--topic-config", "max.message.bytes=80")
+    for mode in ("--exactly-once", "--source-header"):
+        with pytest.raises(Py4JJavaError) as failed:
+            run("--map-topic", tiny, *create, mode)
+        line = reason(message_of(failed.value))
+        assert re.fullmatch(r"records for tiny\S+:\d were not written: Broker: Message size too large", line)
     spark.range(1).write.parquet(str(tmp_path / "else"))
     with pytest.raises(JobError, match=r"is no archive of archive_topic: it has no column key, value, topic"):
         run("--archive", str(tmp_path / "else"))

@@ -1,4 +1,4 @@
-"""Spark's source and `archive_topic` with a broker whose clients log in over TLS; the settings are in a file."""
+"""Spark's source, an archive and its restore with a broker whose clients log in over TLS, with a settings file."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.storage.disk.properties_file import parse_properties
+from spark_jobs.archive.restore_options import parse_options as restore_options
+from spark_jobs.common.streaming_run import StopRequest
+from spark_jobs.restore_topic import restore
 from tests.support.broker import Broker
 from tests.support.certificates import Authority
 from tests.support.loads.killed_archive import Archive
@@ -80,7 +83,7 @@ def producer_config(ca: Path) -> Config:
     }
 
 
-def test_the_source_and_the_archive(
+def test_the_source_the_archive_and_its_restore(
     spark: SparkSession,
     secured: Broker,
     properties: Path,
@@ -98,5 +101,11 @@ def test_the_source_and_the_archive(
     run = Archive(spark, secured, topic, tmp_path)
     run.run("--command-config", str(properties))
     assert received(run.read()) == in_order(sent)
+    where = ["--bootstrap-servers", secured.bootstrap, "--archive", str(run.output), "--exactly-once"]
+    target = ["--map-topic", f"{topic}={topic}-copy", "--create-topic", "--no-source-header"]
+    restore(spark, restore_options([*where, *target, "--command-config", str(properties)]), StopRequest())
+    copied = kafka_batch(spark, secured.bootstrap, subscribe=f"{topic}-copy", includeHeaders="true", **options)
+    restored = [(each.offset, each.timestamp_ms, each.key, each.value) for each in received(copied.load())]
+    assert restored == [(each.offset, each.timestamp_ms, each.key, each.value) for each in in_order(sent)]
     assert not [path for path in run.checkpoint.rglob("*") if path.is_file() and CANARY in path.read_text("latin-1")]
     assert CANARY not in "".join(capfd.readouterr())

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.errors import StreamingQueryException
 
-from spark_jobs.common.job import JobError
+from spark_jobs.common.job import JobError, message_of, reason
 from spark_jobs.common.streaming_run import StopRequest
 from spark_jobs.validate_records import check, validate
 from spark_jobs.validation.validation_options import parse_options
@@ -143,6 +144,13 @@ def test_no_record_is_missing_after_a_kill(validation: Validation, broker: Broke
 
     found = {header(record, "odradek.source").encode() for record in validation.read(validation.bad)}
     assert found == {position(record) for record in [*bad, *sent]}, "what the producer sends is no JSON, either"
+
+
+def test_records_that_the_sink_refuses_end_the_job_with_one_line(validation: Validation, broker: Broker) -> None:
+    send(broker.bootstrap, validation.topic, [Outgoing(value=b'{"id": 1}')])
+    with pytest.raises(StreamingQueryException) as failed:
+        validation.run("--topic-config", "max.message.bytes=80")
+    assert "RecordTooLargeException: The request included a message larger than" in reason(message_of(failed.value))
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def test_progress_shows_a_few_partitions() -> None:
 
 
 def test_the_end_counts_what_was_there() -> None:
-    assert end_line([Written("b", 1, 2, 0)], [ARCHIVED], {}) == "done: 2 records restored, 1 were there before"
+    assert end_line([Written("b", 1, 1, 1)], [ARCHIVED], {}) == "done: 2 records restored, 1 were there before"
     stopped = end_line(None, [ARCHIVED], {Place("b", 1): {Place("a", 0): 8}})
     assert stopped == "stopped: restored up to a:0:8; start it again to go on"
 

@@ -29,6 +29,7 @@ class Cluster:
         self.calls: list[str] = []
         self.positions: dict[Place, Positions] = {}
         self.full_queues = 0
+        self.is_refusing = False
         self.delivery_error: str | None = None
         self.commit_errors: list[confluent_kafka.KafkaError] = []
 
@@ -48,6 +49,8 @@ class FakeProducer:
         if self.cluster.full_queues:
             self.cluster.full_queues -= 1
             raise BufferError
+        if self.cluster.is_refusing:
+            raise confluent_kafka.KafkaException(confluent_kafka.KafkaError(confluent_kafka.KafkaError._STATE))
         self.cluster.calls.append(
             f"{topic}:{more['partition']} {value!r} {key!r} {more['timestamp']} {more['headers']}"
         )
@@ -57,8 +60,10 @@ class FakeProducer:
     def flush(self, _: float) -> int:
         self.cluster.calls.append("flush")
         if self.cluster.delivery_error is not None:
-            error = confluent_kafka.KafkaError(confluent_kafka.KafkaError._MSG_TIMED_OUT, self.cluster.delivery_error)
-            self.config["on_delivery"](error, None)  # type: ignore[operator]
+            # As librdkafka reports it: the records behind the failed one may come first.
+            purged, failed = confluent_kafka.KafkaError._PURGE_QUEUE, confluent_kafka.KafkaError._MSG_TIMED_OUT
+            for code, text in ((purged, "purged"), (failed, self.cluster.delivery_error), (purged, "purged")):
+                self.config["on_delivery"](confluent_kafka.KafkaError(code, text), None)  # type: ignore[operator]
         return 0
 
     def send_offsets_to_transaction(self, offsets: list[str], group: str, _: float) -> None:
@@ -124,8 +129,8 @@ def test_a_transaction_has_the_batch_and_its_progress(cluster: Cluster) -> None:
     assert written == [Written("t", 0, restored=3, skipped=0)]
     assert cluster.calls == [
         *("init g-t-0", "read"),  # fenced before the progress is read
-        *("begin", SENT, SENT, "offsets ['[2]'] of the group", "commit"),
-        *("begin", SENT, "offsets ['[3]'] of the group", "commit"),
+        *("begin", SENT, SENT, "flush", "offsets ['[2]'] of the group", "commit"),
+        *("begin", SENT, "flush", "offsets ['[3]'] of the group", "commit"),
         "close",
     ]
 
@@ -177,11 +182,22 @@ def test_a_full_queue_is_waited_for(cluster: Cluster) -> None:
     assert SENT in cluster.calls
 
 
-def test_a_record_that_is_not_acknowledged_ends_the_task(cluster: Cluster) -> None:
+@pytest.mark.parametrize("exactly_once", [False, True])
+def test_a_record_that_is_not_acknowledged_ends_the_task(cluster: Cluster, exactly_once: bool) -> None:
     cluster.delivery_error = "Local: Message timed out"
     with pytest.raises(JobError, match=r"^records for t:0 were not written: Local: Message timed out$"):
-        list(write_records([record(0)], settings(exactly_once=False)))
-    assert not [call for call in cluster.calls if call.startswith("store")]
+        list(write_records([record(0)], settings(exactly_once=exactly_once)))
+    assert not [call for call in cluster.calls if call.startswith(("store", "offsets"))]
+    assert ("abort" in cluster.calls) == exactly_once
+
+
+def test_a_producer_that_refuses_records_after_a_failed_one_gives_the_first_error(cluster: Cluster) -> None:
+    cluster.is_refusing, cluster.delivery_error = True, "Broker: Message size too large"
+    with pytest.raises(JobError, match=r"^records for t:0 were not written: Broker: Message size too large$"):
+        list(write_records([record(0)], settings(exactly_once=True)))
+    cluster.delivery_error = None
+    with pytest.raises(JobError, match=r"^records for t:0 were not written: Local: Erroneous state$"):
+        list(write_records([record(0)], settings(exactly_once=True)))
 
 
 def test_a_commit_is_repeated_when_it_may_be_and_else_aborted(cluster: Cluster) -> None:
@@ -191,7 +207,7 @@ def test_a_commit_is_repeated_when_it_may_be_and_else_aborted(cluster: Cluster) 
     assert cluster.calls[-2:] == ["commit", "close"]
 
     cluster.commit_errors = [confluent_kafka.KafkaError(confluent_kafka.KafkaError._FENCED, "newer", True)]
-    with pytest.raises(confluent_kafka.KafkaException, match="newer"):
+    with pytest.raises(JobError, match=r"^records for t:0 were not written: another restore with the same group"):
         list(write_records([record(0)], settings(exactly_once=True)))
     assert cluster.calls[-2:] == ["abort", "close"]
 
