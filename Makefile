@@ -14,7 +14,7 @@ PARALLEL = --dist loadscope --no-loadscope-reorder
 # An editable install compiles nothing, and where PYTHONDONTWRITEBYTECODE is set every start would compile everything.
 COMPILE = $(BIN)/python -m compileall -q broker controller coordinator protocol storage testing timer
 
-.PHONY: run test test-unit test-oracle apache-tests strangers lint bench bench-counts soak clean
+.PHONY: run test test-unit test-oracle apache-tests strangers lint bench bench-counts soak pipeline-demo clean
 
 run: .venv/.installed
 	$(BIN)/odradek serve $(ARGS)
@@ -38,6 +38,10 @@ soak: .venv/.installed-for-tests $(JVM)/.complete .cache/spark/.complete $(APACH
 # Test suites of other projects.
 strangers: .venv/.installed-for-tests $(JVM)/.complete
 	$(BIN)/python -m tests.support.strangers $(ARGS)
+
+# Clicks are validated, made into sessions and archived, and the lag of two groups becomes a page; ARGS=--help says more.
+pipeline-demo: .venv/.installed-for-tests .cache/spark/.complete
+	$(BIN)/python -m spark_jobs.pipeline_demo $(ARGS)
 
 lint: .venv/.installed-for-tests
 	$(BIN)/ruff check .

@@ -1,0 +1,1 @@
+"""What `consumer_lag` is made of: decoding of `__consumer_offsets`, lag and its trends, history, plots and the page."""
