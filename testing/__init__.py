@@ -7,6 +7,7 @@ The names are loaded when they are used, so that the pytest plugin costs nothing
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,22 +18,19 @@ if TYPE_CHECKING:
 
 __all__ = ["AsyncBroker", "AsyncCluster", "Broker", "Cluster"]
 
+_MODULES = {
+    "AsyncBroker": "odradek.testing.async_broker",
+    "AsyncCluster": "odradek.testing.cluster.async_cluster",
+    "Broker": "odradek.testing.broker",
+    "Cluster": "odradek.testing.cluster.cluster",
+}
+
 
 def __getattr__(name: str) -> object:
-    if name == "Broker":
-        from odradek.testing.broker import Broker
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from odradek.testing.first_imports import without_collections
 
-        return Broker
-    if name == "AsyncBroker":
-        from odradek.testing.async_broker import AsyncBroker
-
-        return AsyncBroker
-    if name == "AsyncCluster":
-        from odradek.testing.cluster.async_cluster import AsyncCluster
-
-        return AsyncCluster
-    if name == "Cluster":
-        from odradek.testing.cluster.cluster import Cluster
-
-        return Cluster
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    with without_collections(module):
+        return getattr(import_module(module), name)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from odradek.testing.assertions.broker_assertions import AsyncBrokerAssertions
 from odradek.testing.clock import AsyncBrokerClock
+from odradek.testing.first_imports import without_collections
 from odradek.testing.node.making import make_node
 from odradek.testing.node.ports import BrokerStopped, Node, Started
 from odradek.testing.node.questions import lifecycle  # noqa: F401 - registers its questions
@@ -48,10 +49,10 @@ class AsyncBroker(AsyncBrokerAssertions):
         """Start; clients are served when it returns. Raises: StartupError with one line that says why it cannot."""
         if self._node is not None:
             raise RuntimeError("the broker has been started already")
-        node = make_node(self._settings, own_process=self._own_process)
-        self._node = node
         try:
-            self._started = await asyncio.wrap_future(node.start())
+            with without_collections("odradek.broker.server"):
+                self._node = make_node(self._settings, own_process=self._own_process)
+                self._started = await asyncio.wrap_future(self._node.start())
         except BaseException:
             await self.stop()
             raise

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 from odradek.testing.assertions.broker_assertions import BrokerAssertions
 from odradek.testing.clock import BrokerClock
+from odradek.testing.first_imports import without_collections
 from odradek.testing.node.making import make_node
 from odradek.testing.node.ports import BrokerStopped, Node, Started
 from odradek.testing.node.questions import lifecycle  # noqa: F401 - registers its questions
@@ -45,6 +46,10 @@ class Broker(BrokerAssertions):
 
     def start(self) -> Self:
         """Start; clients are served when it returns. Raises: StartupError with one line that says why it cannot."""
+        with without_collections("odradek.broker.server"):
+            return self._start()
+
+    def _start(self) -> Self:
         with self._starting:
             if self._node is not None:
                 raise RuntimeError("the broker has been started already")

@@ -10,6 +10,7 @@ process has stopped it, or has ended. Log lines of warnings and errors go to std
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import pickle
@@ -53,6 +54,8 @@ class Child:
         except Exception as error:  # noqa: BLE001 - it is raised in the test process
             self._answer(0, True, error)
             return
+        gc.freeze()  # the command of this process has put off collections until now
+        gc.enable()
         self._answer(0, False, started)
         threading.Thread(target=self._read, args=(service, loop), daemon=True).start()
         await service.serve()

@@ -23,7 +23,7 @@ from odradek.testing.node.questions.questions import find
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-COMMAND: Final = (sys.executable, "-c", "from odradek.testing.node.child import main; main()")
+COMMAND: Final = (sys.executable, "-c", "import gc; gc.disable(); from odradek.testing.node.child import main; main()")
 """Not `-m`: classes pickled there would belong to the module `__main__`."""
 
 START: Final = 0

@@ -2,7 +2,8 @@
 
 So code of a test that blocks does not hold the broker up. Nothing of the process changes: no signal handler, no
 threshold of the garbage collector, no logging configuration. Only the logger `odradek` has a handler while the broker
-runs, which keeps warnings for the report of a failed test.
+runs, which keeps warnings for the report of a failed test; and collections rest during the first start
+(`testing/first_imports.py`).
 """
 
 from __future__ import annotations
