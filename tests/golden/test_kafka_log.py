@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -69,6 +70,38 @@ def test_facts_of_the_batches() -> None:
                 assert (row["isTransactional"], row["isControl"]) == (batch.is_transactional, batch.is_control)
                 assert [(h["key"], h["value"]) for h in row["headers"] or ()] == list(record.headers)
     assert seen == len(found) > 130
+
+
+def old_segments() -> list[bytes]:
+    """What Apache Kafka 3.9.1 stored, from offset 1000 on: formats 0, 1 and 2, three codecs, both kinds of time."""
+    lines = (CAPTURED.parent / "records" / "old-formats-3.9.1.txt").read_text().splitlines()
+    stored = (line.split("\t")[-1] for line in lines if line.startswith("stored"))
+    return [bytes.fromhex(content) for content in stored if re.fullmatch("[0-9a-f]+", content)]
+
+
+def test_segments_in_the_old_formats(tmp_path: Path) -> None:
+    """One partition for each set of records."""
+    segments = old_segments()
+    for number, content in enumerate(segments):
+        directory = tmp_path / f"old-{number}"
+        directory.mkdir()
+        (directory / f"{1000:020d}.log").write_bytes(content)
+    expected = [
+        (number, record.offset, record.timestamp, batch.timestamp_type, record.key, record.value, list(record.headers))
+        if batch.timestamp_type != 1
+        else (number, record.offset, batch.max_timestamp, 1, record.key, record.value, list(record.headers))
+        for number, content in enumerate(segments)
+        for batch in batches(memoryview(content))
+        for record in batch.records()
+    ]
+    assert len({batch.magic for content in segments for batch in batches(memoryview(content))}) == 3
+    assert [
+        (
+            *(row["partition"], row["offset"], milliseconds(row), row["timestampType"], row["key"], row["value"]),
+            [(header["key"], header["value"]) for header in row["headers"] or ()],
+        )
+        for row in rows(tmp_path, includeHeaders=True)
+    ] == expected
 
 
 @pytest.mark.parametrize("path", sorted(p.name for p in (CAPTURED / "files").iterdir() if p.is_dir()))
