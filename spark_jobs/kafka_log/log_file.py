@@ -27,7 +27,7 @@ from odradek.protocol.records.layout import (
 from odradek.storage.log_files import INDEX_FILE_SUFFIX, TIME_INDEX_FILE_SUFFIX
 from spark_jobs.kafka_log.bad_batches import BadBatches
 from spark_jobs.kafka_log.index_files import OFFSET_ENTRY, TIME_ENTRY, open_index
-from spark_jobs.kafka_log.segments import Segment
+from spark_jobs.kafka_log.segments import ListingChangedError, Segment
 
 CHUNK_BYTES: Final = 2 * 1024 * 1024
 SCAN_BYTES: Final = 4096
@@ -66,11 +66,11 @@ class LogFile:
 
     def is_replaced(self) -> bool:
         """Whether the name is no longer that of the open file: it was deleted, compacted or moved."""
+        opened = os.fstat(self._fd)
         try:
-            found = os.stat(self.segment.path)
-        except OSError:
+            return self.segment.identity() != (opened.st_dev, opened.st_ino)
+        except ListingChangedError:
             return True
-        return not os.path.samestat(found, os.fstat(self._fd))
 
     def position_of(self, offset: int) -> int:
         """Where a batch begins at or below `offset`, by the offset index; 0 without an entry that is right."""

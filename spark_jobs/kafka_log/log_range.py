@@ -17,15 +17,11 @@ from spark_jobs.kafka_log.errors import KafkaLogError, report_loss
 from spark_jobs.kafka_log.log_dirs import Replica, cannot_read
 from spark_jobs.kafka_log.log_file import FoundBatch, LogFile
 from spark_jobs.kafka_log.options import ReadOptions
-from spark_jobs.kafka_log.segments import Listing, Segment, list_segments
+from spark_jobs.kafka_log.segments import Listing, ListingChangedError, Segment, list_segments
 from spark_jobs.kafka_log.transactions import AbortedTransactions, TransactionFiles
 
 MAX_LISTINGS_WITHOUT_PROGRESS = 20
 """A broker renames the files of a segment within milliseconds; this many listings in vain are not explained by that."""
-
-
-class _Replaced(Exception):
-    """The open file is no longer the segment's: its indexes are those of another file."""
 
 
 class LogRange:
@@ -54,7 +50,7 @@ class LogRange:
                 continue
             try:
                 yield from self._of_segment(listing, segment)
-            except (FileNotFoundError, _Replaced):
+            except (FileNotFoundError, ListingChangedError):
                 pass
             except OSError as error:
                 raise KafkaLogError(cannot_read(segment.path, error)) from None
@@ -79,7 +75,7 @@ class LogRange:
                         files = TransactionFiles(self._replica, listing, self._options)
                         aborted = files.aborted_in(segment, self._position, self._end)
                         if file.is_replaced():
-                            raise _Replaced
+                            raise ListingChangedError
                     is_aborted = aborted.cover(batch)
                 yield found, name, is_aborted
                 self._position = max(self._position, batch.next_offset)

@@ -120,10 +120,14 @@ def boundary_offset(boundary: Boundary, readable: Readable, options: ReadOptions
 
 def _offset_for_time(timestamp_ms: int, readable: Readable, options: ReadOptions) -> int:
     """The first offset that is not earlier; the end if all are."""
-    try:
-        found = LogBounds(readable.replica, readable.listing, options).offset_for_time(timestamp_ms, readable.start)
-    except FileNotFoundError:  # renamed since it was listed: what it had is read from the beginning
-        found = readable.start
-    except OSError as error:
-        raise KafkaLogError(cannot_read(readable.replica.path, error)) from None
-    return readable.end if found is None else found
+    replica, listing = readable.replica, readable.listing
+    for _ in range(MAX_LISTINGS):
+        try:
+            found = LogBounds(replica, listing, options).offset_for_time(timestamp_ms, readable.start)
+        except FileNotFoundError:
+            listing = list_segments(replica) or listing
+            continue
+        except OSError as error:
+            raise KafkaLogError(cannot_read(replica.path, error)) from None
+        return readable.end if found is None else found
+    raise KafkaLogError(f"{replica.path} changes too fast to be read")

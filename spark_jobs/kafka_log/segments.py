@@ -28,6 +28,10 @@ from spark_jobs.kafka_log.errors import KafkaLogError
 from spark_jobs.kafka_log.log_dirs import Replica, cannot_read, read_topic_id
 
 
+class ListingChangedError(Exception):
+    """A file is no longer what a listing says: the directory has to be listed again."""
+
+
 @dataclass(frozen=True, slots=True)
 class Segment:
     """One `.log` file, under the name that it had when it was listed."""
@@ -39,6 +43,14 @@ class Segment:
     def file_name(self) -> str:
         """The plain name, whatever suffix the file has."""
         return os.path.basename(self.path).removesuffix(SWAP_FILE_SUFFIX).removesuffix(DELETED_FILE_SUFFIX)
+
+    def identity(self) -> tuple[int, int]:
+        """The file that has the name now. Raises: ListingChangedError without one."""
+        try:
+            found = os.stat(self.path)
+        except OSError:
+            raise ListingChangedError from None
+        return found.st_dev, found.st_ino
 
     def beside(self, suffix: str) -> str:
         """The path of an index of this segment, which is renamed as the `.log` file is."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ from odradek.protocol.records.control import ControlRecordType, control_record_t
 from odradek.protocol.records.errors import CorruptRecordError
 from odradek.protocol.records.layout import MAX_INT64
 from odradek.storage.disk.open_files import OpenFiles
-from odradek.storage.log_files import INDEX_FILE_SUFFIX, TXN_INDEX_FILE_SUFFIX, snapshot_name
+from odradek.storage.log_files import INDEX_FILE_SUFFIX, SWAP_FILE_SUFFIX, TXN_INDEX_FILE_SUFFIX, snapshot_name
 from odradek.storage.producers.producer_state_manager import CorruptSnapshotError, decode_snapshot
 from odradek.storage.segment.read_only_files import ReadOnlyFileSystem
 from odradek.storage.segment.transaction_index import CorruptIndexError, TransactionIndex
@@ -30,7 +30,7 @@ from spark_jobs.kafka_log.bad_batches import BadBatches
 from spark_jobs.kafka_log.log_dirs import ALL_IS_FLUSHED, Replica
 from spark_jobs.kafka_log.log_file import LogFile
 from spark_jobs.kafka_log.options import ReadOptions
-from spark_jobs.kafka_log.segments import Listing, Segment
+from spark_jobs.kafka_log.segments import Listing, ListingChangedError, Segment
 
 
 class AbortedRange(NamedTuple):
@@ -102,33 +102,46 @@ class TransactionFiles:
         self._max_batch_bytes = options.max_batch_bytes
 
     def aborted_in(self, segment: Segment, start: int, end: int | None) -> AbortedTransactions:
-        """The aborted transactions with offsets in [start, end) of a segment; `end` None: to its end."""
+        """The aborted transactions with offsets in [start, end) of a segment; `end` None: to its end.
+
+        Raises: ListingChangedError if one of the files that were looked at is another one now; OSError.
+        """
         behind = [each for each in self._listing.live if each.base_offset > segment.base_offset]
         upper = behind[0].base_offset if behind else None
         if end is not None:
             upper = end if upper is None else min(end, upper)
+        before = [each.identity() for each in (segment, *behind)]
+        found = self._aborted(segment, behind, start, upper)
+        if before != [each.identity() for each in (segment, *behind)]:
+            raise ListingChangedError
+        return AbortedTransactions(found)
+
+    def _aborted(
+        self, segment: Segment, behind: Sequence[Segment], start: int, upper: int | None
+    ) -> list[tuple[int, AbortedRange]]:
         found: list[tuple[int, AbortedRange]] = []
         for index, each in enumerate((segment, *behind)):
             if not self._index_is_complete(each):
                 ongoing = None if index == 0 else self._ongoing_at(each.base_offset)
                 if ongoing is None:
-                    return AbortedTransactions(self._scan((segment, *behind), TransactionScan(), start, upper))
+                    return self._scan((segment, *behind), TransactionScan(), start, upper)
                 ongoing = {pid: first for pid, first in ongoing.items() if upper is None or first < upper}
                 found += self._scan(behind[index - 1 :], TransactionScan(ongoing), each.base_offset, each.base_offset)
                 break
             try:
-                transaction_index = _index(each)
-                transaction_index.sanity_check()
-                entries, is_all = transaction_index.collect(start, MAX_INT64 if upper is None else upper)
+                entries, is_all = _index(each).collect(start, MAX_INT64 if upper is None else upper)
             except CorruptIndexError:
-                return AbortedTransactions(self._scan((segment, *behind), TransactionScan(), start, upper))
+                return self._scan((segment, *behind), TransactionScan(), start, upper)
             found += [(entry.producer_id, AbortedRange(entry.first_offset, entry.last_offset)) for entry in entries]
             if is_all:
                 break
-        return AbortedTransactions(found)
+        return found
 
     def last_stable_offset(self, progress: TransactionProgress, start: int, end: int) -> int:
-        """The first offset of a transaction that is open at `end`; `end` if none is. `progress` gets what was seen."""
+        """The first offset of a transaction that is open at `end`; `end` if none is. `progress` gets what was seen.
+
+        After an OSError, another call with a newer listing sees the same headers again, to the same result.
+        """
         if not start <= progress.offset <= end:
             progress.scan, progress.offset = TransactionScan(), start
         for offset in reversed(self._listing.snapshots):
@@ -146,15 +159,12 @@ class TransactionFiles:
         for segment in self._listing.live[first:]:
             if segment.base_offset >= end:
                 return
-            try:
-                with LogFile(segment, self._bad, self._max_batch_bytes) as file:
-                    for _, header in file.headers(file.position_of(max(start, segment.base_offset))):
-                        if header.last_offset >= end:
-                            return
-                        if header.last_offset >= start:
-                            scan.see(header)
-            except FileNotFoundError:
-                continue  # it was deleted or compacted since: what is gone has no open transaction
+            with LogFile(segment, self._bad, self._max_batch_bytes) as file:
+                for _, header in file.headers(file.position_of(max(start, segment.base_offset))):
+                    if header.last_offset >= end:
+                        return
+                    if header.last_offset >= start:
+                        scan.see(header)
 
     def _scan(
         self, segments: Iterable[Segment], scan: TransactionScan, start: int, begins_below: int | None
@@ -164,16 +174,13 @@ class TransactionFiles:
             is_begun = begins_below is not None and segment.base_offset >= begins_below
             if is_begun and not scan.ongoing:
                 break
-            try:
-                with LogFile(segment, self._bad, self._max_batch_bytes) as file:
-                    for _, header in file.headers(file.position_of(max(start, segment.base_offset))):
-                        begins = begins_below is None or header.last_offset < begins_below
-                        if not begins and not scan.ongoing:
-                            break
-                        if header.last_offset >= start:
-                            scan.see(header, begins=begins)
-            except FileNotFoundError:
-                continue
+            with LogFile(segment, self._bad, self._max_batch_bytes) as file:
+                for _, header in file.headers(file.position_of(max(start, segment.base_offset))):
+                    begins = begins_below is None or header.last_offset < begins_below
+                    if not begins and not scan.ongoing:
+                        break
+                    if header.last_offset >= start:
+                        scan.see(header, begins=begins)
         return scan.aborted
 
     def _index_is_complete(self, segment: Segment) -> bool:
@@ -197,5 +204,14 @@ class TransactionFiles:
 
 
 def _index(segment: Segment) -> TransactionIndex:
+    """The index of a segment, checked. A compaction renames it after the `.log` file: for a moment it is `.swap`.
+
+    Raises: CorruptIndexError.
+    """
     path = segment.beside(TXN_INDEX_FILE_SUFFIX)
-    return TransactionIndex(path, segment.base_offset, ReadOnlyFileSystem(), OpenFiles())
+    for name in (path, path + SWAP_FILE_SUFFIX, path):
+        index = TransactionIndex(name, segment.base_offset, ReadOnlyFileSystem(), OpenFiles())
+        index.sanity_check()
+        if not index.is_empty:
+            break
+    return index

@@ -12,7 +12,15 @@ from spark_jobs.kafka_log.log_bounds import LogBounds
 from spark_jobs.kafka_log.log_dirs import find_replicas
 from spark_jobs.kafka_log.segments import Listing, listing_of
 from tests.support.disks.logs import NOW, Disk, append
-from tests.support.kafka_log import checked, files_opened, offsets, planned, write_high_watermark, write_recovery_point
+from tests.support.kafka_log import (
+    checked,
+    files_opened,
+    interfering,
+    offsets,
+    planned,
+    write_high_watermark,
+    write_recovery_point,
+)
 
 
 def bounds(log: UnifiedLog) -> LogBounds:
@@ -104,6 +112,25 @@ def test_a_range_of_offsets_opens_its_segments_only(tmp_path: Path, monkeypatch:
     with files_opened(monkeypatch) as names:
         assert offsets(tmp_path, startingOffset=7, endingOffset=11) == [7, 8, 9, 10]
     assert [int(name[:20]) for name in names] == [6, 8, 10]
+
+
+def test_a_file_that_is_renamed_during_a_lookup_is_found_under_its_new_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = Disk(tmp_path).log()
+    for number in range(4):
+        append(log, b"x", timestamp=NOW + number)
+    write_high_watermark(tmp_path, 4)
+    path = Path(log.dir, f"{0:020d}.log")
+    renamed = []
+
+    def rename(what: str) -> None:
+        if what == "open" and not renamed:
+            renamed.append(path.rename(f"{path}.swap"))
+
+    with interfering(monkeypatch, rename):
+        assert [(task.start, task.end) for task in planned(tmp_path, endingTimestamp=NOW + 2)] == [(0, 2)]
+    assert renamed
 
 
 def test_a_time_after_the_last_record_is_the_end(tmp_path: Path) -> None:

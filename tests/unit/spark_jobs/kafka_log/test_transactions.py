@@ -13,6 +13,9 @@ from odradek.protocol.records.batch import batches
 from odradek.protocol.records.control import ControlRecordType
 from odradek.storage.log.unified_log import UnifiedLog
 from odradek.storage.segment.fetch_data import FetchIsolation
+from spark_jobs.kafka_log import transactions
+from spark_jobs.kafka_log.segments import Segment
+from spark_jobs.kafka_log.transactions import TransactionFiles
 from tests.support.disks.logs import Disk, append, read_bytes
 from tests.support.kafka_log import (
     append_transactional,
@@ -180,8 +183,6 @@ def test_a_corrupt_index_of_transactions_is_not_believed(tmp_path: Path) -> None
 def test_a_segment_that_is_replaced_is_read_with_its_own_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between the opening of a segment and that of its index of transactions, a compaction removes the aborted records
     together with the index: the old file must not be read with the new index."""
-    from spark_jobs.kafka_log.transactions import TransactionFiles
-
     log, expected = aborted_over_segments(tmp_path)
     write_recovery_point(tmp_path, log.log_end_offset)
     original = TransactionFiles.aborted_in
@@ -212,3 +213,38 @@ def test_a_copy_of_a_log_without_any_other_file(tmp_path: Path) -> None:
     for path in Path(log.dir).glob("*.log"):
         shutil.copy(path, copy)
     assert offsets(tmp_path / "copy", isolationLevel="read_committed") == expected
+
+
+def test_a_segment_behind_that_is_replaced_meanwhile_is_looked_at_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The index of transactions has no name for a moment: that must not look like no aborted transactions."""
+    log, expected = aborted_over_segments(tmp_path)
+    write_recovery_point(tmp_path, log.log_end_offset)
+    original = transactions._index
+    moments = []
+
+    def in_the_middle(segment: Segment) -> object:
+        if segment.base_offset != 3 or moments:
+            return original(segment)
+        moments.append(segment)
+        path, index = Path(segment.path), Path(segment.beside(".txnindex"))
+        copy = path.with_suffix(".copy")
+        shutil.copy(path, copy)
+        copy.replace(path)
+        hidden = index.rename(f"{index}.hidden")
+        found = original(segment)
+        hidden.rename(index)
+        return found
+
+    monkeypatch.setattr(transactions, "_index", in_the_middle)
+    assert offsets(tmp_path, isolationLevel="read_committed") == expected
+    assert moments
+
+
+def test_an_index_of_transactions_that_a_compaction_has_not_renamed_yet(tmp_path: Path) -> None:
+    log, expected = aborted_over_segments(tmp_path)
+    write_recovery_point(tmp_path, log.log_end_offset)
+    (index,) = Path(log.dir).glob("*.txnindex")
+    index.rename(f"{index}.swap")
+    assert offsets(tmp_path, isolationLevel="read_committed") == expected
