@@ -40,7 +40,7 @@ async def advance(clock: AdjustableClock, timer: SystemTimer, activity: Activity
         if task.recurs:
             task.delay_ms = 0
             timer.add(task)
-    await _run_until(clock, timer, activity, end_ms)
+    await _run_until(clock, timer, activity, max(end_ms, clock.monotonic_ms()))  # real time has passed, too
 
 
 async def _run_until(clock: AdjustableClock, timer: SystemTimer, activity: Activity, end_ms: int) -> None:

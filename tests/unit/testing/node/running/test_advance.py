@@ -90,3 +90,18 @@ def test_limits() -> None:
         await broker.advance(ADVANCE_MS_MAX)
 
     with_broker(test)
+
+
+def test_the_last_round_comes_also_when_real_time_has_passed_the_end() -> None:
+    async def test(broker: RunningBroker) -> None:
+        timer, clock = broker.server.timer, broker.clock
+        rounds: list[int] = []
+        task = PeriodicTask(timer, "counted", 15_000, lambda: rounds.append(clock.monotonic_ms()))
+        task.start()
+        end_ms = clock.monotonic_ms() + 7 * DAY_MS
+        timer.schedule(7 * DAY_MS - 1000, lambda: clock.advance(2000))  # as on a machine that is busy
+        await broker.advance(7 * DAY_MS)
+        assert rounds[-1] > end_ms
+        task.cancel()
+
+    with_broker(test)
