@@ -14,7 +14,7 @@ PARALLEL = --dist loadscope --no-loadscope-reorder
 # An editable install compiles nothing, and where PYTHONDONTWRITEBYTECODE is set every start would compile everything.
 COMPILE = $(BIN)/python -m compileall -q broker controller coordinator protocol storage testing timer
 
-.PHONY: run test test-unit test-oracle apache-tests strangers lint bench bench-counts soak pipeline-demo clean
+.PHONY: run test test-unit test-oracle apache-tests strangers lint bench bench-counts compiled test-compiled soak pipeline-demo clean
 
 run: .venv/.installed
 	$(BIN)/odradek serve $(ARGS)
@@ -55,6 +55,17 @@ bench: .venv/.installed-for-tests $(JVM)/.complete
 # Calls, system calls and memory of each request, beside the recorded ones; ARGS=--help says more.
 bench-counts: .venv/.installed-for-tests
 	$(BIN)/python -m tests.benchmarks.counts $(ARGS)
+
+# The same source, its hot modules compiled by mypyc: a wheel in dist/compiled, and the same unpacked in build/compiled.
+compiled: .venv/.installed-for-tests
+	rm -rf dist/compiled build
+	ODRADEK_COMPILED=1 $(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist/compiled .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target build/compiled dist/compiled/*.whl
+
+# Each broker of these tests is a process of its own, which loads the compiled modules.
+test-compiled: compiled $(JVM)/kafka.jsa $(RELEASES)/.complete .cache/spark/.complete $(APACHE_TESTS)/harness.jar
+	PYTHONPATH=$(CURDIR)/build/compiled $(BIN)/python -c 'from odradek.broker import dispatch; assert dispatch.__file__.endswith(".so")'
+	PYTHONPATH=$(CURDIR)/build/compiled $(PYTEST) -n auto $(PARALLEL) -m "not soak" tests/conformance tests/crash
 
 clean:
 	rm -rf .venv .cache build dist
