@@ -13,6 +13,14 @@ ABSENT = "no_such_module"
 COLLECTIONS_MAX = 10
 """About 90 without the pause."""
 
+MAKE_OBJECTS = """
+import gc
+from odradek.testing.first_imports import without_collections
+with without_collections("absent"):
+    made = [[] for _ in range(5_000)]
+print(any(each is made for each in gc.get_objects(generation=2)), gc.get_freeze_count())
+"""
+
 FIRST_START = """
 import gc
 import odradek.testing
@@ -30,6 +38,21 @@ def test_collections_rest_while_a_module_is_imported_for_the_first_time() -> Non
     assert gc.isenabled()
     with without_collections("sys"):
         assert gc.isenabled()
+
+
+def test_what_was_made_is_not_young_afterwards() -> None:
+    done = subprocess.run([sys.executable, "-c", MAKE_OBJECTS], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "0"]
+
+
+def test_objects_that_a_program_keeps_apart_stay_so() -> None:
+    gc.freeze()
+    try:
+        with without_collections(ABSENT):
+            pass
+        assert gc.get_freeze_count()
+    finally:
+        gc.unfreeze()
 
 
 def test_they_go_on_after_an_error() -> None:
