@@ -136,10 +136,13 @@ class LagRun:
 
     def _read_commits(self, stop: StopRequest) -> bool:
         """Read what is new in `__consumer_offsets`, up to its end. False if a signal has asked for the end."""
+        count = self._cluster.partitions([TOPIC]).get(TOPIC)
+        if count is None:
+            raise JobError(f"{TOPIC} is not there any more")
         source = {
             **self._options.connection.source_options(),
             # A subscription would make a group of its own.
-            "assign": json.dumps({TOPIC: list(range(self._cluster.partitions([TOPIC])[TOPIC]))}),
+            "assign": json.dumps({TOPIC: list(range(count))}),
             "startingOffsets": "earliest",
             "kafka.isolation.level": "read_committed",  # offsets of an aborted transaction are not committed
             "failOnDataLoss": "false",  # tombstones and old commits are compacted away

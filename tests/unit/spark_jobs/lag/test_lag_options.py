@@ -64,3 +64,12 @@ def test_points_end_now_and_cover_the_window() -> None:
     assert points.times_ms() == [700, 800, 900, 1_000]
     assert TimePoints.before(1_000, 300, 1).times_ms() == [1_000]
     assert TimePoints.before(1_000, 1, 3).times_ms() == [998, 999, 1_000]
+
+
+def test_help_explains_the_options_and_ends_with_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parse_options(["--help"])
+    assert ended.value.code == 0
+    text, _, examples = capsys.readouterr().out.partition("examples:")
+    assert "--stalled-after INTERVAL" in text
+    assert examples.count("python -m spark_jobs.consumer_lag ") == 2

@@ -65,3 +65,12 @@ def test_a_wrong_command_line_is_one_line(
         parse_options(arguments)
     assert ended.value.code == 2
     assert capsys.readouterr().err.splitlines()[-1] == f"sessionize: error: {message}"
+
+
+def test_help_explains_the_options_and_ends_with_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parse_options(["--help"])
+    assert ended.value.code == 0
+    text, _, examples = capsys.readouterr().out.partition("examples:")
+    assert "--gap INTERVAL" in text
+    assert examples.count("python -m spark_jobs.sessionize ") == 2
