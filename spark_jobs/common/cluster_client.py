@@ -6,6 +6,7 @@ Each call is a blocking one, with links of its own, by the client of the project
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from odradek.broker.tools.admin.client.admin_client import AdminClient
@@ -23,6 +24,16 @@ if TYPE_CHECKING:
 ResultT = TypeVar("ResultT")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """Which brokers are alive, and which have replicas of which partitions."""
+
+    cluster_id: str | None
+    racks: Mapping[int, str | None]  # of the brokers that are alive
+    replicas: Mapping[TopicPartition, tuple[int, ...]]  # the preferred leader first
+    reassigning: frozenset[TopicPartition]
+
+
 class ClusterClient:
     """Asks the brokers of one cluster. Every method raises JobError if no broker answers."""
 
@@ -38,6 +49,24 @@ class ClusterClient:
             return {topic.name or "": len(topic.partitions) for topic in found if topic.error_code == ErrorCode.NONE}
 
         return self._run(ask) if named else {}
+
+    def placement(self) -> Placement:
+        """Of all topics that this client may describe."""
+
+        async def ask(client: AdminClient) -> Placement:
+            metadata = await client.metadata(None)
+            return Placement(
+                cluster_id=metadata.cluster_id,
+                racks={broker.node_id: broker.rack for broker in metadata.brokers},
+                replicas={
+                    TopicPartition(topic.name or "", partition.partition_index): tuple(partition.replica_nodes)
+                    for topic in metadata.topics
+                    for partition in topic.partitions
+                },
+                reassigning=frozenset(await client.reassignments()),
+            )
+
+        return self._run(ask)
 
     def offsets(
         self, requests: Iterable[Mapping[TopicPartition, int]], *, read_committed: bool = False

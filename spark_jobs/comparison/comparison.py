@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from spark_jobs.common.job import JobError, say
+from spark_jobs.common.job import say
+from spark_jobs.common.new_folder import check_new
 from spark_jobs.common.stage_progress import StageProgress
 from spark_jobs.comparison.matching import (
     OFFSET,
@@ -40,6 +41,8 @@ def compare(
     """Compare the ranges, report, and return the exit status. Raises: JobError."""
     from pyspark import StorageLevel
 
+    # Else adaptive execution makes as few tasks as there are cores, of any size: they would sort gigabytes each.
+    spark.conf.set("spark.sql.adaptive.coalescePartitions.parallelismFirst", "false")
     rules = options.rules
     names = list(zip(options.ours.topics, options.other.topics, strict=True))
     if options.output is not None:
@@ -134,15 +137,6 @@ def named_differences(differences: DataFrame, names: Sequence[tuple[str, str]]) 
         "other_offset",
         F.timestamp_millis("other_timestamp_ms").alias("other_timestamp"),
     )
-
-
-def check_new(spark: SparkSession, path: str) -> None:
-    """Refuse a folder that is there, before hours of comparing. Raises: JobError."""
-    jvm = spark._jvm
-    assert jvm is not None
-    folder = jvm.org.apache.hadoop.fs.Path(path)
-    if folder.getFileSystem(spark._jsc.hadoopConfiguration()).exists(folder):
-        raise JobError(f"the output {path} is there already: name a new folder")
 
 
 def _show(differences: DataFrame, names: Sequence[tuple[str, str]], number: int, counts: Sequence[Counts]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from spark_jobs.common.plain_text import table
 from spark_jobs.comparison.matching import CHANGED, EXTRA, KINDS, MISSING, REORDERED
 
 COLUMNS = ("topic", "other topic", "records", "other records", "equal", *KINDS)
@@ -42,19 +43,6 @@ class Place:
 
     def __str__(self) -> str:
         return f"{self.topic} {self.partition}:{self.offset}"
-
-
-def table(rows: Sequence[Sequence[str]], columns: Sequence[str], *, left: int = 0) -> list[str]:
-    """Lines with the columns one below the other; the first `left` columns are text, the others numbers."""
-    widths = [max(len(row[index]) for row in (columns, *rows)) for index in range(len(columns))]
-    lines = []
-    for row in (columns, *rows):
-        cells = (
-            cell.ljust(width) if index < left else cell.rjust(width)
-            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        lines.append("  ".join(cells).rstrip())
-    return lines
 
 
 def summary(counts: Sequence[Counts]) -> list[str]:
