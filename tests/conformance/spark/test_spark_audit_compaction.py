@@ -163,8 +163,10 @@ def test_planted_errors_are_found_in_directories_of_both_brokers(
     row = uncompacted[1].split()
     assert row[0] == f"{TOPIC}-0"
     assert int(row[6]) == removed, uncompacted  # "removable now" is what compaction has removed
+    unwritten = tmp_path / "unwritten"
     for earlier in (snapshot, str(before)):
-        status, sound = run("--log-dirs", log_dir, "--before", earlier)
+        status, sound = run("--log-dirs", log_dir, "--before", earlier, "--save-snapshot", str(unwritten), "--dry-run")
+        assert not unwritten.exists()
         assert (status, sound[-1].partition(":")[0]) == (SOUND_STATUS, "nothing is wrong")
         assert sound[1].split()[6] == "0"
 
