@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Collection, Sequence
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,7 @@ from spark_jobs.common.job import JobError, run_job, say
 from spark_jobs.common.reachable import check_reachable
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from spark_jobs.common.streaming_run import StopRequest
 
@@ -63,37 +64,56 @@ def restore(spark: SparkSession, options: RestoreOptions, stop: StopRequest) -> 
         )
     targets = sorted({options.mapping.target(each.place) for each in archived})
     to_create = prepare_topics(options, archived)
+    done = progress_before(options, [target for target in targets if target.topic not in to_create])
+    for each in archived:
+        say(plan_line(each, options.mapping.target(each.place), done))
+    if options.dry_run:
+        say("dry run: nothing was written")
+        return
+    for topic, partitions in to_create.items():
+        Cluster(options.connection).create_topic(topic, partitions, options.topic_config)
+        configs = ", ".join(f"{name}={value}" for name, value in options.topic_config.items())
+        say(f"created {topic}: {partitions} partitions, {configs}")
+    how = " in transactions" if options.exactly_once else ""
+    servers = options.connection.bootstrap_servers
+    say(f"restoring {options.archive} to {servers}{how}, progress in group {options.group}")
+    results = write(spark, options, rows_to_write(rows, archived, options.mapping, done), targets, stop)
+    with closing(Progress(options.writer_settings())) as progress:
+        say(end_line(results, archived, progress.read(targets)))
+
+
+def progress_before(options: RestoreOptions, targets: Collection[Place]) -> dict[Place, Positions]:
+    """Where earlier runs ended. A dry run leaves the transactions of a run that may be under way alone."""
     settings = options.writer_settings()
-    progress = Progress(settings)
-    try:
-        done = progress.read(target for target in targets if target.topic not in to_create)
-        for each in archived:
-            say(plan_line(each, options.mapping.target(each.place), done))
-        if options.dry_run:
-            say("dry run: nothing was written")
-            return
-        for topic, partitions in to_create.items():
-            Cluster(options.connection).create_topic(topic, partitions, options.topic_config)
-            configs = ", ".join(f"{name}={value}" for name, value in options.topic_config.items())
-            say(f"created {topic}: {partitions} partitions, {configs}")
-        how = " in transactions" if options.exactly_once else ""
-        servers = options.connection.bootstrap_servers
-        say(f"restoring {options.archive} to {servers}{how}, progress in group {options.group}")
-        to_write = rows_to_write(rows, archived, options.mapping, done)
-        results = None
+    if options.exactly_once and not options.dry_run:
+        fence(settings, targets)  # a run that was killed may have left a commit undecided
+    with closing(Progress(settings, is_stable=not options.dry_run)) as progress:
+        return progress.read(targets)
+
+
+def write(
+    spark: SparkSession, options: RestoreOptions, rows: DataFrame, targets: Collection[Place], stop: StopRequest
+) -> list[Written] | None:
+    """Run the tasks; None if a signal has ended them."""
+    settings = options.writer_settings()
+    results = None
+    with closing(Progress(settings, is_stable=False)) as shown:
+
+        def show_progress() -> None:
+            with suppress(JobError):  # the next line may have it; the tasks have their own errors
+                say(progress_line(shown.read(targets)))
+
         try:
             results = run_action(
                 spark,
-                lambda: to_write.rdd.mapPartitions(lambda rows: write_records(records_of(rows), settings)).collect(),
+                lambda: rows.rdd.mapPartitions(lambda of_task: write_records(records_of(of_task), settings)).collect(),
                 stop,
-                lambda: say(progress_line(progress.read(targets))),
+                show_progress,
             )
         finally:
             if results is None and options.exactly_once:
                 fence(settings, targets)
-        say(end_line(results, archived, progress.read(targets)))
-    finally:
-        progress.close()
+    return results
 
 
 def prepare_topics(options: RestoreOptions, archived: Collection[Archived]) -> dict[str, int]:

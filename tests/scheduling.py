@@ -16,6 +16,8 @@ LONGEST: Final = (
     "tests/conformance/clients/test_apache_kafka_tests.py",
     "tests/conformance/cluster/test_mixed.py",
     "tests/conformance/spark/test_spark_archive.py",
+    "tests/conformance/spark/test_spark_restore.py",
+    "tests/conformance/spark/test_spark_cluster.py",
     "tests/crash/test_kill9.py",
     "tests/conformance/files/test_interchange.py",
     "tests/conformance/transactions/test_idempotence.py",

@@ -36,7 +36,9 @@ if TYPE_CHECKING:
     import confluent_kafka
     from pyspark.sql import Row
 
-TIMEOUT_S = 60.0
+TIMEOUT_S = 90.0
+"""Longer than `transaction.timeout.ms`, after which a broker aborts what a writer that died has left open."""
+SHOWN_TIMEOUT_S = 5.0
 BATCH_BYTES = 32 * 1024 * 1024
 """A batch ends here at the latest: keys and values in the memory of the client."""
 FULL_QUEUE_WAIT_S = 0.1
@@ -113,25 +115,31 @@ def client_library() -> type[confluent_kafka.Producer]:
 
 
 class Progress:
-    """The committed offsets of the restore's group."""
+    """The committed offsets of the restore's group.
 
-    def __init__(self, settings: WriterSettings) -> None:
+    `is_stable`: wait for the end of transactions under way, whose offsets may yet count. A line for the terminal needs
+    no such offsets, and must not keep the job from a signal.
+    """
+
+    def __init__(self, settings: WriterSettings, *, is_stable: bool = True) -> None:
         client_library()
         import confluent_kafka
 
         self._group = settings.group
-        config = {"group.id": settings.group, "enable.auto.commit": "false", "isolation.level": "read_committed"}
+        self._timeout_s = TIMEOUT_S if is_stable else SHOWN_TIMEOUT_S
+        isolation = "read_committed" if is_stable else "read_uncommitted"
+        config = {"group.id": settings.group, "enable.auto.commit": "false", "isolation.level": isolation}
         self._consumer = confluent_kafka.Consumer(quiet(settings.client) | config)
 
     def read(self, targets: Iterable[Place]) -> dict[Place, Positions]:
-        """The positions of each target; waits for transactions that are being completed."""
+        """The positions of each target. Raises: JobError."""
         import confluent_kafka
 
         asked = [confluent_kafka.TopicPartition(target.topic, target.partition) for target in targets]
         if not asked:
             return {}
         with one_line(f"the progress of the group {self._group} cannot be read"):
-            found = self._consumer.committed(asked, timeout=TIMEOUT_S)
+            found = self._consumer.committed(asked, timeout=self._timeout_s)
         for each in found:
             if each.error is not None:
                 raise JobError(f"the progress of {each.topic}:{each.partition} cannot be read: {each.error.str()}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,12 +16,12 @@ from py4j.protocol import Py4JJavaError
 from spark_jobs.archive.archive_options import parse_options as archive_options
 from spark_jobs.archive.restore_options import parse_options
 from spark_jobs.archive.restore_plan import Place
-from spark_jobs.archive.restore_writer import ArchivedRecord, Progress, TargetWriter, WriterSettings
+from spark_jobs.archive.restore_writer import ArchivedRecord, Progress, TargetWriter, WriterSettings, producer_config
 from spark_jobs.archive_topic import archive
 from spark_jobs.common.job import JobError, message_of, reason
 from spark_jobs.common.source_position import SOURCE_HEADER, SourcePosition
 from spark_jobs.common.streaming_run import StopRequest
-from spark_jobs.restore_topic import main, restore
+from spark_jobs.restore_topic import main, progress_before, restore
 from tests.support.admin import Admin
 from tests.support.broker import Broker
 from tests.support.processes.spark import MARKS, Outgoing, Sent, SparkJob, in_order, send
@@ -40,6 +41,8 @@ KILLED_AT = 600
 LONG_AGO_MS = 1_600_000_000_000
 JOB_START_LIMIT_S = 60
 READ_TIMEOUT_S = 30.0
+MAX_TRANSACTION_MS = 900_000
+"""Apache's `transaction.max.timeout.ms`: longer than a restore waits."""
 
 Run = Callable[..., None]
 
@@ -253,6 +256,24 @@ def test_an_older_writer_of_a_restore_is_fenced(broker: Broker, unique: Callable
 
     assert (written.restored, written.skipped) == (1, 2)
     assert [each.value for each in read(broker.bootstrap, topic)] == [b"0", b"1", b"2"]
+
+
+def test_a_commit_that_a_killed_run_left_undecided_is_aborted(broker: Broker, unique: Callable[[str], str]) -> None:
+    topic = Admin(broker.bootstrap).create_topic(unique("undecided"))
+    arguments = ["--bootstrap-servers", broker.bootstrap, "--archive", "x", "--group", topic, "--exactly-once"]
+    options, target = parse_options(arguments), Place(topic, 0)
+    config = producer_config(options.writer_settings(), target)
+    killed = confluent_kafka.Producer(config | {"transaction.timeout.ms": MAX_TRANSACTION_MS})
+    killed.init_transactions(READ_TIMEOUT_S)
+    killed.begin_transaction()
+    killed.produce(topic, b"lost", partition=0)
+    with closing(Progress(options.writer_settings())) as progress:
+        offsets = [progress.committed(target, {Place("a", 0): 1})]
+        killed.send_offsets_to_transaction(offsets, progress.group_metadata(), READ_TIMEOUT_S)
+    killed.flush(READ_TIMEOUT_S)
+
+    assert progress_before(options, [target]) == {target: {}}
+    assert read(broker.bootstrap, topic) == []
 
 
 def test_what_cannot_be_restored_is_refused_with_one_line(

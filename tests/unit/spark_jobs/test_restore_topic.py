@@ -60,3 +60,32 @@ def test_topics_are_created_only_when_asked(
     create = [*renamed, "--create-topic"]
     assert prepare_topics(parse_options(create), [ARCHIVED]) == {"b": 1}
     assert prepare_topics(parse_options([*create, "--partitions", "4"]), [ARCHIVED]) == {"b": 4}
+
+
+@pytest.mark.parametrize(
+    ("more", "calls"),
+    [
+        (["--exactly-once"], ["fence b:1", "read stable"]),
+        ([], ["read stable"]),
+        (["--exactly-once", "--dry-run"], ["read unstable"]),
+    ],
+)
+def test_a_run_decides_what_a_killed_one_left_open_before_it_reads_the_progress(
+    more: list[str], calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+
+    class FakeProgress:
+        def __init__(self, _: object, *, is_stable: bool) -> None:
+            self._is_stable = is_stable
+
+        def read(self, _: object) -> dict[Place, dict[Place, int]]:
+            made.append("read stable" if self._is_stable else "read unstable")
+            return {}
+
+        def close(self) -> None: ...
+
+    monkeypatch.setattr(restore_topic, "Progress", FakeProgress)
+    monkeypatch.setattr(restore_topic, "fence", lambda _, targets: made.append(f"fence {targets[0]}"))
+    assert restore_topic.progress_before(parse_options(["--archive", "x", *more]), [Place("b", 1)]) == {}
+    assert made == calls
