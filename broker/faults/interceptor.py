@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.broker.faults.actions import Actions
 from odradek.broker.faults.matching import Facts, RuleState, keeps
-from odradek.broker.faults.record import MAX_EVENTS, FaultEvent, FaultRecord
+from odradek.broker.faults.record import MAX_EVENTS, EventKey, FaultEvent, FaultRecord
 from odradek.broker.faults.rules.rule_texts import action_to_plain, rule_of
 from odradek.broker.faults.rules.rules import Match, Rule, StaleMetadata
 from odradek.protocol.api import API, ApiKey
@@ -50,10 +50,10 @@ class FaultInterceptor:
         self._by_api: dict[int, tuple[RuleState, ...]] = {}
         self._connections: OrderedDict[str, int] = OrderedDict()
         self._last_connection = 0
-        self._calls: dict[tuple[str, int], int] = {}
+        self._calls: dict[tuple[str, int, tuple[str, ...]], int] = {}
         self._events: list[FaultEvent] = []
         self._is_cut_off = False
-        self._replayed: dict[tuple[str, str, int], FaultEvent] | None = None
+        self._replayed: dict[EventKey, FaultEvent] | None = None
         self.difference: str | None = None
         """How the requests first differed from the record that is replayed."""
         self.on_event: Callable[[FaultEvent], None] = _ignore
@@ -105,7 +105,7 @@ class FaultInterceptor:
         if ctx.connection.is_own_broker:
             self._dispatcher.apply(ctx, request)
             return
-        call = self._count(ctx)
+        call = self._count(ctx, request)
         rules = None if self._replayed is not None else self._rules_of(ctx.header.api_key)
         if rules == ():
             self._dispatcher.apply(ctx, request)
@@ -127,7 +127,8 @@ class FaultInterceptor:
     def _play(self, ctx: RequestContext, request: Request, facts: Facts, call: int) -> None:
         assert self._replayed is not None
         name = API[facts.header.api_key].name
-        event = self._replayed.pop((facts.header.client_id[:MAX_NAME], name, call), None)
+        topics = _topics(facts) if facts.header.api_key == ApiKey.METADATA else ()
+        event = self._replayed.pop((facts.header.client_id[:MAX_NAME], name, topics, call), None)
         if event is not None and self.difference is None:
             seen = (facts.header.api_version, _topics(facts))
             if seen == (event.version, event.topics):
@@ -170,9 +171,10 @@ class FaultInterceptor:
                 self._connections.popitem(last=False)
         return number
 
-    def _count(self, ctx: RequestContext) -> int:
-        """The number of the request among those of its client id and API; 0 when there are too many of these."""
-        key = (ctx.header.client_id[:MAX_NAME], ctx.header.api_key)
+    def _count(self, ctx: RequestContext, request: Request) -> int:
+        """The number of the request as `FaultEvent.call`; 0 when there are too many clients."""
+        topics = _topics(self._facts(ctx, request)) if ctx.header.api_key == ApiKey.METADATA else ()
+        key = (ctx.header.client_id[:MAX_NAME], ctx.header.api_key, topics)
         call = self._calls.get(key, 0)
         if not call and len(self._calls) >= MAX_CLIENTS:
             return 0

@@ -23,6 +23,9 @@ _KEYS: Final = frozenset(
 )
 
 
+EventKey = tuple[str, str, tuple[str, ...], int]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultEvent:
     """A request that a rule changed."""
@@ -35,7 +38,9 @@ class FaultEvent:
     api: str
     version: int
     call: int
-    """Of the requests of this client id and API, from 1."""
+    """Of the requests of this client id and API, from 1. A Metadata counts among those with the same topics: a client
+    that connects asks for the brokers at a moment of its own.
+    """
     topics: tuple[str, ...]
     """The first topics that the request names, sorted."""
     connection: int
@@ -44,8 +49,9 @@ class FaultEvent:
     """The action, and the topic and partition that it is for, as `rule_texts.rule_of` reads them."""
 
     @property
-    def key(self) -> tuple[str, str, int]:
-        return self.client_id, self.api, self.call
+    def key(self) -> EventKey:
+        """What a request has that is answered as recorded: client id, API, the topics of a Metadata, `call`."""
+        return self.client_id, self.api, self.topics if self.api == "Metadata" else (), self.call
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

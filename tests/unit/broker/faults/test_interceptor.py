@@ -7,6 +7,9 @@ import pytest
 
 from odradek.broker.faults import interceptor as module
 from odradek.broker.faults.record import FaultRecord
+from odradek.protocol.api import ApiKey
+from odradek.protocol.headers import RequestHeader, encode_request
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from tests.support.in_process.connections.faulty_dispatching import Faulty
 from tests.support.in_process.connections.network import Link
 
@@ -62,6 +65,30 @@ def test_long_names_of_clients_are_cut_and_can_still_be_replayed(broker: Faulty)
     broker.faults.replay(record)
     broker.ask(client_id=name)
     assert broker.faults.unplayed == []
+
+
+def ask_metadata(broker: Faulty, *names: str) -> None:
+    header = RequestHeader(ApiKey.METADATA, 12, 5, "me")
+    topics = [MetadataRequestTopic(name=name) for name in names]
+    broker.send(encode_request(header, MetadataRequest(topics=topics)))
+
+
+def test_requests_for_metadata_are_counted_by_their_topics(broker: Faulty) -> None:
+    """A client asks for the brokers before or after it knows a topic: that must not change what is replayed."""
+    broker.serve(ApiKey.METADATA, lambda services, ctx, request: ctx.reply(MetadataResponse()))
+    broker.faults.add({"action": "error", "code": 25, "api": "Metadata", "topic": "t", "nth": 2})
+    ask_metadata(broker)
+    ask_metadata(broker, "t")
+    ask_metadata(broker, "t")
+    record = broker.faults.record()
+    assert [(event.call, event.topics) for event in record.events] == [(2, ("t",))]
+    broker.faults.clear()
+    broker.faults.replay(record)
+    ask_metadata(broker, "t")
+    assert broker.faults.unplayed != []
+    ask_metadata(broker, "t")
+    assert broker.faults.unplayed == []
+    assert broker.faults.record().sequence() == record.sequence()
 
 
 def test_a_replay_stops_at_the_first_difference(broker: Faulty) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -25,7 +26,8 @@ RECORD = FaultRecord(events=(EVENT,))
 def test_a_record_goes_through_json_unchanged() -> None:
     assert FaultRecord.of_json(RECORD.to_json()) == RECORD
     assert RECORD.sequence() == [("me", "Produce", 3, "error")]
-    assert EVENT.key == ("me", "Produce", 3)
+    assert EVENT.key == ("me", "Produce", (), 3)
+    assert replace(EVENT, api="Metadata").key == ("me", "Metadata", ("t",), 3)
 
 
 def damaged(**changes: object) -> str:
