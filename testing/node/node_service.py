@@ -29,7 +29,11 @@ class NodeService:
         self._stopping: asyncio.Future[None] = loop.create_future()
         self._is_serving = False
         self._answering: set[asyncio.Task[object]] = set()
-        self.why_stopped = "The broker does not run"
+        self._failure: str | None = None
+
+    @property
+    def why_stopped(self) -> str:
+        return self._failure or "The broker does not run"
 
     async def start(self) -> Started:
         """Raises: StartupError with one line for operators."""
@@ -53,7 +57,7 @@ class NodeService:
             return await task
         except asyncio.CancelledError:
             if not self._is_serving:
-                raise BrokerStopped("The broker was stopped before it answered") from None
+                raise BrokerStopped(self._failure or "The broker was stopped before it answered") from None
             raise
         finally:
             task.cancel()
@@ -66,7 +70,7 @@ class NodeService:
     def _failed(self, error: BaseException) -> None:
         """The broker cannot go on, for example without a log directory: it is stopped, as `odradek serve` ends then."""
         logger.critical("The broker cannot go on: %s", error)
-        self.why_stopped = f"The broker has failed: {error}"
+        self._failure = f"The broker has failed: {error}"
         self.stop_soon()
 
     async def serve(self) -> None:

@@ -30,6 +30,21 @@ def test_a_question_is_not_answered_before_the_start_nor_after_the_stop() -> Non
     asyncio.run(test())
 
 
+def test_the_error_of_a_question_that_waits_says_why_the_broker_has_failed() -> None:
+    async def test() -> None:
+        service = NodeService(broker_settings({}, {}), asyncio.get_running_loop())
+        await service.start()
+        waiting = asyncio.ensure_future(service.answer(find("never_answered"), {}))
+        await asyncio.sleep(0)
+        service._failed(OSError("the disk is gone"))
+        await service.serve()
+        for answer in (waiting, service.answer(find("process_id"), {})):
+            with pytest.raises(BrokerStopped, match="The broker has failed: the disk is gone"):
+                await answer
+
+    asyncio.run(test())
+
+
 def test_an_error_of_the_configuration_is_one_line() -> None:
     async def test() -> None:
         service = NodeService(broker_settings({}, {"log_retention_ms": "a\nb"}), asyncio.get_running_loop())
