@@ -66,8 +66,9 @@ class Terminal:
         return self.process.wait(1)
 
     def _read(self, timeout_s: float) -> None:
-        ready, _, _ = select.select([self._master], [], [], timeout_s)
-        if ready:
+        poller = select.poll()  # select() takes no descriptor above 1,023
+        poller.register(self._master, select.POLLIN)
+        if poller.poll(1_000 * timeout_s):
             try:
                 self._stream.feed(os.read(self._master, 65536))
             except OSError:  # the command has ended
