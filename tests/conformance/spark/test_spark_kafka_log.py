@@ -9,12 +9,11 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import confluent_kafka
-import psutil
 import pytest
 
 from odradek.protocol.topic_partition import TopicPartition
@@ -25,7 +24,7 @@ from tests.support.admin import Admin
 from tests.support.broker import Broker
 from tests.support.processes.apache.jvm import REPOSITORY
 from tests.support.processes.process import ManagedProcess
-from tests.support.processes.spark import MARKS, Outgoing, Sent, in_order, kafka_batch, received, send
+from tests.support.processes.spark import MARKS, Outgoing, Sent, in_order, kafka_batch, kill_tree, received, send
 from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
@@ -228,6 +227,7 @@ class Follower:
     """A process with a streaming query: the topic from its beginning to Parquet files, each record once."""
 
     def __init__(self, topic: Topic, directory: Path) -> None:
+        self.topic = topic
         self.output = directory / "output"
         command = [sys.executable, "-m", "tests.support.processes.kafka_log_stream", str(topic.broker.log_dir)]
         command += [topic.name, str(self.output), str(directory / "checkpoint"), str(directory / "spark")]
@@ -241,19 +241,20 @@ class Follower:
         self._process.wait_for_line("^batch", JOB_TIMEOUT_S)
 
     def kill(self) -> None:
-        """SIGKILL to Python, its workers, and the JVM."""
-        family = [psutil.Process(self._process.pid), *psutil.Process(self._process.pid).children(recursive=True)]
-        for member in family:
-            member.kill()
-        psutil.wait_procs(family, timeout=10)
-        self._process.wait(10)
+        """SIGKILL to Python, its workers, and the JVM, if they run."""
+        if self._process.is_running:
+            kill_tree(self._process)
 
 
-def test_a_stream_that_is_killed_goes_on_and_finds_new_partitions(
-    session: SparkSession, broker: Broker, unique: Callable[[str], str], tmp_path: Path
-) -> None:
-    topic = Topic(broker, unique("kafka-log-stream"))
-    follower = Follower(topic, tmp_path)
+@pytest.fixture
+def follower(broker: Broker, unique: Callable[[str], str], tmp_path: Path) -> Iterator[Follower]:
+    made = Follower(Topic(broker, unique("kafka-log-stream")), tmp_path)
+    yield made
+    made.kill()
+
+
+def test_a_stream_that_is_killed_goes_on_and_finds_new_partitions(session: SparkSession, follower: Follower) -> None:
+    topic, broker = follower.topic, follower.topic.broker
     follower.start()
     follower.wait_for_batch()
     follower.kill()

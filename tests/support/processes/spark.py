@@ -217,10 +217,15 @@ class SparkJob:
 
     def kill_tree(self) -> None:
         """SIGKILL to Python and the JVM it started."""
-        family = [psutil.Process(self.process.pid)]
-        family += family[0].children(recursive=True)
-        for member in family:
-            with suppress(psutil.NoSuchProcess):  # the JVM has children of its own for a moment, `chmod` and such
-                member.kill()
-        psutil.wait_procs(family, timeout=10)
-        self.process.wait(10)
+        kill_tree(self.process)
+
+
+def kill_tree(process: ManagedProcess) -> None:
+    """SIGKILL to a process of Spark and to all that it started: the JVM, and the JVM's Python workers."""
+    family = [psutil.Process(process.pid)]
+    family += family[0].children(recursive=True)
+    for member in family:
+        with suppress(psutil.NoSuchProcess):  # some live for a moment (`chmod`), or end with their parent (workers)
+            member.kill()
+    psutil.wait_procs(family, timeout=10)
+    process.wait(10)
