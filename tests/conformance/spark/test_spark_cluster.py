@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 
 from spark_jobs.common.code_archive import write_archive
 from tests.support.admin import Admin
@@ -29,7 +30,7 @@ def cluster(tmp_path: Path) -> Iterator[SparkCluster]:
         started.close()
 
 
-def test_a_topic_is_archived_and_restored(
+def test_a_topic_is_archived_and_restored_and_its_lag_shown(
     cluster: SparkCluster, broker: Broker, unique: Callable[[str], str], tmp_path: Path
 ) -> None:
     topic = Admin(broker.bootstrap).create_topic(unique("on-a-cluster"), PARTITIONS)
@@ -45,5 +46,14 @@ def test_a_topic_is_archived_and_restored(
     target = ["--map-topic", f"{topic}={topic}-copy", "--create-topic", "--exactly-once"]
     printed = cluster.submit(code, "restore_topic", [*servers, "--archive", str(tmp_path / "archive"), *target])
     assert f"done: {RECORDS} records restored, 0 were there before" in printed.splitlines()
+
+    group = unique("reader")
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group})
+    consumer.commit(offsets=[TopicPartition(topic, 0, 40)], asynchronous=False)
+    consumer.close()
+    where = ["--output", str(tmp_path / "lag"), "--window", "1 minute"]
+    printed = cluster.submit(code, "consumer_lag", [*servers, "--group", group, "--once", *where])
+    assert [group, topic, "0", "40", "100", "60"] in [line.split()[:6] for line in printed.splitlines()]
+    assert (tmp_path / "lag" / "index.html").is_file()
     executors = {path.parent.name for path in tmp_path.glob("worker-*/app-*/*/stderr")}
     assert executors == {"0", "1"}, "both workers have run tasks"
