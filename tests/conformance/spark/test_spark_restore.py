@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -40,6 +41,7 @@ KILLED_AT = 600
 """Records in the target: the run has then done a twentieth of its work."""
 LONG_AGO_MS = 1_600_000_000_000
 JOB_START_LIMIT_S = 60
+JOB_STOP_TIMEOUT_S = 60
 READ_TIMEOUT_S = 30.0
 MAX_TRANSACTION_MS = 900_000
 """Apache's `transaction.max.timeout.ms`: longer than a restore waits."""
@@ -226,6 +228,33 @@ def test_a_restore_that_is_killed_goes_on(
         once.setdefault((record.partition, record.offset), record)
     assert list(once.values()) == source.sent, "the first of each position: all of them, in order"
     assert len(records) - len(once) <= PARTITIONS * BATCH_RECORDS
+
+
+def test_a_restore_that_is_asked_to_stop_ends_and_goes_on(
+    spark: SparkSession,
+    run: Run,
+    arguments: list[str],
+    source: Restorable,
+    broker: Broker,
+    unique: Callable[[str], str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    copy = unique("stopped")
+    more = ["--map-topic", f"{source.topic}={copy}", "--create-topic", "--group", copy, "--exactly-once"]
+    options = parse_options([*arguments, *more, "--batch-records", "20"])
+    stop = StopRequest()
+    thread = threading.Thread(target=restore, args=(spark, options, stop))
+    thread.start()
+    eventually(lambda: count(broker.bootstrap, copy), accept=lambda end: end > KILLED_AT, timeout_s=120)
+    stop.requested = True
+    thread.join(JOB_STOP_TIMEOUT_S)
+
+    assert not thread.is_alive()
+    assert capsys.readouterr().out.splitlines()[-1].startswith("stopped: restored up to to-restore:")
+    stopped = restored(read(broker.bootstrap, copy))
+    assert KILLED_AT / 2 < len(stopped) < len(source.sent), "it was stopped in the middle"
+    run(*more)
+    assert restored(read(broker.bootstrap, copy)) == source.sent
 
 
 def test_an_older_writer_of_a_restore_is_fenced(broker: Broker, unique: Callable[[str], str]) -> None:
