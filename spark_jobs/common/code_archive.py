@@ -3,7 +3,8 @@
     python -m spark_jobs.common.code_archive jobs.zip
     spark-submit --py-files jobs.zip spark_jobs/restore_topic.py ...
 
-It holds `spark_jobs` and `odradek`. The libraries that they need must be installed on the machines of the cluster.
+It holds `spark_jobs` and `odradek`. The libraries that they need must be installed on the machines of the cluster:
+compiled modules cannot be imported from a zip.
 """
 
 from __future__ import annotations
@@ -12,6 +13,10 @@ import sys
 import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 ODRADEK = CHECKOUT / "src" / "odradek"
@@ -40,6 +45,16 @@ def write_archive(path: Path) -> None:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for source, name in entries():
             archive.writestr(zipfile.ZipInfo(name, OLDEST_DATE), source.read_bytes(), zipfile.ZIP_DEFLATED)
+
+
+def send_code(context: SparkContext) -> None:
+    """Send the zip to the Python workers of a session, once; not if this module came out of one (`--py-files`)."""
+    name = f"spark_jobs-{context.applicationId}.zip"
+    if not Path(__file__).is_file() or any(file.endswith(name) for file in context.listFiles):
+        return
+    archive = Path(context._temp_dir) / name  # Spark removes the folder when the session ends
+    write_archive(archive)
+    context.addPyFile(str(archive))
 
 
 def main(arguments: Sequence[str]) -> int:

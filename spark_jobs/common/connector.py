@@ -12,7 +12,6 @@ Errors are `SetupError`s with a message of one line.
 
 from __future__ import annotations
 
-import atexit
 import fcntl
 import logging
 import os
@@ -29,7 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
-from spark_jobs.common.code_archive import CHECKOUT, write_archive
+from spark_jobs.common.code_archive import CHECKOUT, send_code
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -209,7 +208,7 @@ def spark_session(
     except PySparkException as error:
         raise SetupError(f"Spark did not start: {first_line(str(error))}") from None
     if not workers_have_code:
-        _ship_code(session)
+        send_code(session.sparkContext)
     return session
 
 
@@ -220,15 +219,6 @@ def _prepare_local_workers() -> None:
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if str(CHECKOUT) not in paths:
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(CHECKOUT), *paths]))
-
-
-def _ship_code(session: SparkSession) -> None:
-    """Send the code of the jobs to the executors of a cluster; under spark-submit, `--py-files` has done that."""
-    folder = tempfile.mkdtemp(prefix="spark-jobs-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)  # executors fetch it from here as long as the job runs
-    archive = Path(folder) / "code.zip"
-    write_archive(archive)
-    session.sparkContext.addPyFile(str(archive))
 
 
 @contextmanager

@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from spark_jobs.common.code_archive import send_code
 from spark_jobs.comparison.order import Row, rows_out_of_order
-from spark_jobs.package import add_package
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -209,7 +209,7 @@ def reordered(spark: SparkSession, equal: DataFrame, groups: DataFrame) -> DataF
     """Differences of the kind reordered, in groups with descents: these are looked at record by record, in Python."""
     from pyspark.sql import functions as F
 
-    add_package(spark.sparkContext)
+    send_code(spark.sparkContext)
     columns = (*ORDER_GROUP, "offset", "timestamp_ms", "other_timestamp_ms", "other_offset")
     candidates = equal.join(groups, [*ORDER_GROUP], "left_semi").select(*columns)
     in_order = candidates.repartition(*ORDER_GROUP).sortWithinPartitions(*ORDER_GROUP, "offset")

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 def register(spark: SparkSession) -> None:
     """Make `format("kafka_log")` known to a session, and give its Python workers the modules that they import."""
+    from spark_jobs.common.code_archive import send_code
     from spark_jobs.kafka_log.source import KafkaLogDataSource
-    from spark_jobs.package import add_package
 
-    add_package(spark.sparkContext)
+    send_code(spark.sparkContext)
     spark.dataSource.register(KafkaLogDataSource)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spark_jobs.common.cluster_client import ClusterClient
+from spark_jobs.common.code_archive import send_code
 from spark_jobs.common.job import JobError, say
 from spark_jobs.common.reachable import check_reachable
 from spark_jobs.lag.group_table import GroupTable, committed_at_points
@@ -25,7 +26,6 @@ from spark_jobs.lag.outputs import Outputs
 from spark_jobs.lag.sampling import chosen, earlier_samples, samples_now
 from spark_jobs.lag.trends import Sample, sample_rows, trends
 from spark_jobs.lag.verdicts import GroupReport, group_reports, partition_report
-from spark_jobs.package import add_package
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,7 +49,7 @@ def check(options: LagOptions) -> None:
 
 def consumer_lag(spark: SparkSession, options: LagOptions, stop: StopRequest) -> None:
     """Take one sample, or samples until a signal asks for the end."""
-    add_package(spark.sparkContext)
+    send_code(spark.sparkContext)
     with tempfile.TemporaryDirectory(prefix="consumer-lag-") as checkpoint:
         run = LagRun(spark, options, Path(checkpoint).as_uri(), now_ms)
         reports = run.sample(stop)

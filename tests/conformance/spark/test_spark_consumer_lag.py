@@ -17,6 +17,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from odradek.coordinator.group.state.group_offsets import OffsetAndMetadata
 from odradek.coordinator.group.state.records import offset_commit_key, offset_commit_value
 from odradek.protocol.topic_partition import TopicPartition as Partition
+from spark_jobs.common.code_archive import send_code
 from spark_jobs.common.streaming_run import StopRequest
 from spark_jobs.consumer_lag import main
 from spark_jobs.lag.group_table import GroupPartition, GroupTable, committed_at_points
@@ -26,7 +27,6 @@ from spark_jobs.lag.lag_run import consumer_lag
 from spark_jobs.lag.offset_records import TOPIC
 from spark_jobs.lag.offset_rows import READ_INTERNAL_TOPICS, TimePoints, decoded, last_by_point
 from spark_jobs.lag.trends import Sample, sample_rows, trends
-from spark_jobs.package import add_package
 from tests.support.admin import Admin
 from tests.support.broker import Broker
 from tests.support.processes.apache.tools import Tools
@@ -52,7 +52,7 @@ Row = tuple[str, ...]
 def internal_topics(spark: SparkSession) -> Iterator[None]:
     """What the job's own session has; the one of the tests is shared."""
     spark.conf.set(READ_INTERNAL_TOPICS, "true")
-    add_package(spark.sparkContext)
+    send_code(spark.sparkContext)
     yield
     spark.conf.unset(READ_INTERNAL_TOPICS)
 

@@ -17,8 +17,14 @@ def test_the_code_can_be_imported_from_the_archive_alone(tmp_path: Path) -> None
     assert main([str(archive)]) == 0
     names = zipfile.ZipFile(archive).namelist()
     assert {"spark_jobs/archive_topic.py", "spark_jobs/common/pom.xml", "odradek/protocol/framing.py"} <= set(names)
-    assert not [name for name in names if "__pycache__" in name]
-    modules = ("spark_jobs.archive.restore_writer", "odradek.protocol.records.batch")
+    assert len(names) == len(set(names))
+    assert not [name for name in names if "__pycache__" in name or name.startswith("odradek/testing")]
+    modules = (
+        "spark_jobs.archive.restore_writer",
+        "spark_jobs.kafka_log.segment_reader",
+        "spark_jobs.kafka_log.stream_offsets",
+        "odradek.protocol.records.batch",
+    )
     code = f"import sys; sys.path.insert(0, {str(archive)!r})\n"
     code += "".join(f"import {module}\nprint({module}.__file__)\n" for module in modules)
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
