@@ -23,6 +23,7 @@ from tests.support.loads.hostile.widest_requests import widest_requests
 from tests.support.processes.odradek_process import OdradekBroker, running
 from tests.support.processes.ports import free_port
 from tests.support.wire.raw_client import ConnectionClosedError, RawClient
+from tests.support.wire.raw_topics import make_topic
 from tests.support.wire.requests import build
 
 TIMEOUT_S = 3.0
@@ -43,6 +44,10 @@ STANDARD_DEVIATIONS_MAX = 6
 """A larger difference between two samples of one distribution occurs once in 500 million runs."""
 
 
+TlsClient = Callable[..., RawClient]
+"""Of the broker and, if it is not to wait long, a time limit in seconds: a client of the listener with TLS."""
+
+
 class Counts(NamedTuple):
     """How much of each."""
 
@@ -56,14 +61,15 @@ class Counts(NamedTuple):
     idle: int
     slow: int
     max_idle_s: float
+    calls: int
     logins: int
     delayed_logins: int
     seed: int
-    """Of the mutated requests: the few are the same in each run, because one of them may change the broker."""
+    """Of the mutated requests and of the chosen APIs: the few are the same in each run."""
 
 
-FEW = Counts(300, 200, 20, 1, 3, 100, 20, 4.0, 200, 200, 7)
-FULL = Counts(20_000, 10_000, 1_000, 50, len(API), 5_000, 1_000, 120.0, 5_000, 1_000, random.randrange(2**32))
+FEW = Counts(300, 200, 20, 1, 3, 100, 20, 4.0, 200, 200, 200, 7)
+FULL = Counts(20_000, 10_000, 1_000, 50, len(API), 5_000, 1_000, 120.0, 2_000, 5_000, 1_000, random.randrange(2**32))
 
 
 class Listeners:
@@ -136,14 +142,13 @@ def test_slow_and_idle_clients(
     broker: OdradekBroker, counts: Counts, listeners: Listeners, certificates: Certificates, where: str
 ) -> None:
     """Without a byte of the handshake, or with a byte of a frame a second; a byte that is not TLS ends a connection."""
-    with RawClient(broker.host, broker.port) as client:
-        topic = {"name": "t", "num_partitions": 1, "replication_factor": 1}
-        client.call(build(ApiKey.CREATE_TOPICS, topics=[topic], timeout_ms=10_000), 5)
+    make_topic(broker, "t")
     slow_and_idle(
         broker,
         idle=counts.idle,
         slow=0 if where == "tls" else counts.slow,
         max_idle_s=counts.max_idle_s,
+        calls=counts.calls,
         port=listeners.sasl if where == "sasl" else listeners.tls,
         tls=certificates.context(certificates.client) if where == "inside TLS" else None,
     )
@@ -175,27 +180,25 @@ def test_a_frame_above_the_limit_is_closed_before_it_is_read(
 
 
 @pytest.fixture
-def tls_client(listeners: Listeners, certificates: Certificates) -> Callable[[OdradekBroker], RawClient]:
+def tls_client(listeners: Listeners, certificates: Certificates) -> TlsClient:
     context = certificates.context(certificates.client)
-    return lambda broker: RawClient(broker.host, listeners.tls, timeout_s=TIMEOUT_S, tls=context)
+    return lambda broker, timeout_s=30: RawClient(broker.host, listeners.tls, timeout_s=timeout_s, tls=context)
 
 
-def test_bombs_inside_tls(
-    broker: OdradekBroker, counts: Counts, tls_client: Callable[[OdradekBroker], RawClient]
-) -> None:
+def test_bombs_inside_tls(broker: OdradekBroker, counts: Counts, tls_client: TlsClient) -> None:
     hostile_input.bombs(broker, counts.bombs, SOON_S, tls_client)
 
 
 def test_arrays_as_long_as_a_megabyte_allows_inside_tls(
-    broker: OdradekBroker, counts: Counts, tls_client: Callable[[OdradekBroker], RawClient]
+    broker: OdradekBroker, counts: Counts, tls_client: TlsClient
 ) -> None:
     process, watch = psutil.Process(broker.pid), hostile_input.Watch(broker)
-    chosen = random.sample(list(API.values()), counts.apis)
+    chosen = random.Random(counts.seed).sample(list(API.values()), counts.apis)
     growth = 0
     with watch.looking():
         for _, frame in widest_requests(chosen):
             before = process.memory_info().rss
-            with tls_client(broker) as client, suppress(OSError, ConnectionClosedError):
+            with tls_client(broker, TIMEOUT_S) as client, suppress(OSError, ConnectionClosedError):
                 client.send_frame(frame)
                 client.receive_frame()
             growth = max(growth, process.memory_info().rss - before)
@@ -205,7 +208,7 @@ def test_arrays_as_long_as_a_megabyte_allows_inside_tls(
 
 
 def test_ten_thousand_requests_on_their_way_inside_tls_are_answered_in_order(
-    broker: OdradekBroker, tls_client: Callable[[OdradekBroker], RawClient]
+    broker: OdradekBroker, tls_client: TlsClient
 ) -> None:
     request = build(ApiKey.METADATA, topics=[])
     before = psutil.Process(broker.pid).memory_info().rss

@@ -17,6 +17,7 @@ from tests.support.loads.hostile.slow_clients import latencies_ms, p99, produce,
 from tests.support.processes.odradek_process import OdradekBroker, running
 from tests.support.waiting import eventually
 from tests.support.wire.raw_client import RawClient
+from tests.support.wire.raw_topics import make_topic
 from tests.support.wire.requests import build
 
 pytestmark = pytest.mark.soak
@@ -32,9 +33,7 @@ READER_MEMORY_BYTES = 200 << 20
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[OdradekBroker]:
     with running(OdradekBroker(tmp_path, {"connections.max.idle.ms": str(MAX_IDLE_S * 1000)})) as process:
-        with RawClient(process.host, process.port) as client:
-            topic = {"name": "t", "num_partitions": 1, "replication_factor": 1}
-            client.call(build(ApiKey.CREATE_TOPICS, topics=[topic], timeout_ms=10_000), 5)
+        make_topic(process, "t")
         yield process
 
 

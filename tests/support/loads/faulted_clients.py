@@ -232,10 +232,21 @@ class KafkaPython:
             consumer.partitions_for_topic(topic)  # else it joins first without partitions, and may then get stuck
             consumer.subscribe([topic])
             self._read(consumer)
-            consumer.commit()
+            self._commit_after_rebalance(consumer)
             return "committed"
         finally:
             consumer.close()
+
+    def _commit_after_rebalance(self, consumer: kafka.KafkaConsumer) -> None:
+        """A poll may return records while its member joins again; the client then says: poll, and commit again."""
+        end = time.monotonic() + LIMIT_S
+        while True:
+            try:
+                return consumer.commit()
+            except kafka.errors.RebalanceInProgressError:
+                if time.monotonic() > end:
+                    raise
+                consumer.poll(100)
 
     def _read(self, consumer: kafka.KafkaConsumer) -> str:
         end = time.monotonic() + LIMIT_S

@@ -14,6 +14,7 @@ from odradek.protocol.headers import RequestHeader, encode_request
 from odradek.protocol.messages.metadata import MetadataRequest
 from tests.support.broker import Broker
 from tests.support.wire.raw_client import RawClient
+from tests.support.wire.raw_topics import make_topic
 from tests.support.wire.requests import batch, build
 
 NewBroker = Callable[..., Broker]
@@ -28,11 +29,6 @@ def produce(size: int) -> bytes:
     return encode_request(RequestHeader(ApiKey.PRODUCE, 8, 1, "c"), request)
 
 
-def create_topic(client: RawClient) -> None:
-    topic = {"name": "t", "num_partitions": 1, "replication_factor": 1}
-    client.call(build(ApiKey.CREATE_TOPICS, topics=[topic], timeout_ms=10_000), 5)
-
-
 def test_memory_that_is_announced_and_not_sent_holds_up_large_requests_only(new_broker: NewBroker) -> None:
     broker = new_broker(
         **{
@@ -41,9 +37,9 @@ def test_memory_that_is_announced_and_not_sent_holds_up_large_requests_only(new_
             "connections.max.idle.ms": "3000",
         }
     )
+    make_topic(broker, "t")
     large = produce(900_000)
     with RawClient(broker.host, broker.port) as served:
-        create_topic(served)
         silent = [RawClient(broker.host, broker.port) for _ in range(50)]
         for client in silent:
             client.send_bytes(struct.pack(">i", 2 * MIB) + bytes(10))
@@ -60,9 +56,9 @@ def test_memory_that_is_announced_and_not_sent_holds_up_large_requests_only(new_
 @pytest.mark.oracle
 def test_many_large_requests_at_once_are_all_answered(new_broker: NewBroker) -> None:
     broker = new_broker(**{"socket.request.max.bytes": str(2 * MIB), "queued.max.request.bytes": str(3 * MIB)})
+    make_topic(broker, "t")
     large = produce(900_000)
-    with RawClient(broker.host, broker.port) as first:
-        create_topic(first)
+    with RawClient(broker.host, broker.port):
         process = psutil.Process(broker.pid)  # type: ignore[attr-defined]
         before = process.memory_info().rss
 

@@ -10,18 +10,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from odradek.protocol.api import ApiKey
 from tests.support.loads.hostile import hostile_input
 from tests.support.loads.hostile.slow_clients import slow_and_idle
 from tests.support.processes.odradek_process import OdradekBroker, running
-from tests.support.wire.raw_client import RawClient
-from tests.support.wire.requests import build
+from tests.support.wire.raw_topics import make_topic
 
 FRAMES = 3_000
 JUNK = 200
 SIZES = 20
 IDLE = 100
 SLOW = 20
+CALLS = 200
 MAX_IDLE_S = 4.0
 SEED = 7
 """The same requests in each run; the soaks have others each time."""
@@ -54,7 +53,5 @@ def test_bombs(broker: OdradekBroker) -> None:
 
 
 def test_slow_and_idle_clients(broker: OdradekBroker) -> None:
-    with RawClient(broker.host, broker.port) as client:
-        topic = {"name": "t", "num_partitions": 1, "replication_factor": 1}
-        client.call(build(ApiKey.CREATE_TOPICS, topics=[topic], timeout_ms=10_000), 5)
-    slow_and_idle(broker, idle=IDLE, slow=SLOW, max_idle_s=MAX_IDLE_S)
+    make_topic(broker, "t")
+    slow_and_idle(broker, idle=IDLE, slow=SLOW, max_idle_s=MAX_IDLE_S, calls=CALLS)

@@ -32,6 +32,7 @@ from tests.support.waiting import eventually
 from tests.support.wire.bombs import BOMBS
 from tests.support.wire.mutated_frames import mutated, originals
 from tests.support.wire.raw_client import RawClient
+from tests.support.wire.raw_topics import make_topic
 from tests.support.wire.requests import build
 
 AT_A_TIME: Final = 50
@@ -215,14 +216,7 @@ def bombs(
     connect: Callable[[OdradekBroker], RawClient] = plain_client,
 ) -> None:
     """Batches of a bomb of each codec, to a topic for which the broker has to decompress them."""
-    with RawClient(broker.host, broker.port) as client:
-        topic = {
-            "name": "bombed",
-            "num_partitions": 1,
-            "replication_factor": 1,
-            "configs": [{"name": "compression.type", "value": "uncompressed"}],
-        }
-        client.call(build(ApiKey.CREATE_TOPICS, topics=[topic], timeout_ms=10_000), 5)
+    make_topic(broker, "bombed", {"compression.type": "uncompressed"})
     watch, before = Watch(broker), resident_with_workers(broker)
     most = before
     batches = [batch_of(codec, bomb()) for codec, bomb in BOMBS.values()]

@@ -34,11 +34,11 @@ def produce(value: bytes) -> Request:
     return build(ApiKey.PRODUCE, acks=1, timeout_ms=5000, topic_data=data)
 
 
-def latencies_ms(broker: OdradekBroker) -> list[float]:
+def latencies_ms(broker: OdradekBroker, calls: int = CALLS) -> list[float]:
     """What a client that behaves waits for, one record at a time."""
     request, waits = produce(bytes(PRODUCE_BYTES)), []
     with RawClient(broker.host, broker.port) as client:
-        for _ in range(CALLS):
+        for _ in range(calls):
             started = time.perf_counter()
             client.call(request, 8)
             waits.append((time.perf_counter() - started) * 1000)
@@ -111,21 +111,23 @@ def slow_and_idle(
     max_idle_s: float,
     port: int = 0,
     tls: ssl.SSLContext | None = None,
+    calls: int = CALLS,
 ) -> tuple[float, float]:
     """Idle connections are closed after `max_idle_s` seconds, slow ones stay. `port`: of another listener for both.
-    `tls`: it has TLS, and both make the handshake.
+    `tls`: it has TLS, and both make the handshake. `calls`: produced records of a measurement, all of them before the
+    idle ones are closed.
 
     Returns the p99 of a produce in ms, alone and beside them.
     """
     process = psutil.Process(broker.pid)
-    latencies_ms(broker)
-    alone = p99(latencies_ms(broker))
+    latencies_ms(broker, calls)
+    alone = p99(latencies_ms(broker, calls))
     descriptors = process.num_fds()
     with trickling(broker, slow, port or broker.port, tls) as senders:
         opened = time.monotonic()
         silent = connections(broker, idle, port or broker.port, tls)
         opened_s = time.monotonic() - opened
-        beside = p99(latencies_ms(broker))
+        beside = p99(latencies_ms(broker, calls))
         print(f"p99 of a produce: alone {alone:.2f} ms, beside {idle} idle and {slow} slow ones {beside:.2f} ms")
         assert time.monotonic() - opened < max_idle_s, "the idle ones have to be there meanwhile"
         eventually(

@@ -20,6 +20,9 @@ from tests.support.processes.zookeeper_process import ZooKeeperProcess
 from tests.support.waiting import eventually
 
 METADATA = 3
+ZOOKEEPER_SERVES = "ZooKeeper audit is disabled"
+"""The last line of a start. From 'binding to port' until then ZooKeeper accepts connections and closes them."""
+
 SESSION_TIMEOUT_S = int(FAST_SETTINGS["zookeeper.session.timeout.ms"]) / 1000
 
 START_TIMEOUT_S = 60
@@ -76,9 +79,7 @@ class ZooKeeper(ZooKeeperProcess):
 
     def start(self) -> None:
         self._process.start()
-        self._process.wait_for_line(
-            "binding to port|Started AdminServer|PrepRequestProcessor .* started", START_TIMEOUT_S
-        )
+        self._process.wait_for_line(ZOOKEEPER_SERVES, START_TIMEOUT_S)
 
     def stop(self) -> None:
         if self._process.is_running:
