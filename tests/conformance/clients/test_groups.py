@@ -180,8 +180,8 @@ def test_a_killed_member_is_removed_after_its_session_timeout(
             killed_at = time.monotonic()
             other.kill()
             await_shares([survivor], partitions_of({topic: 4}), [4])
-            # The last heartbeat is at most 100 ms older than the kill.
-            assert 1.3 < time.monotonic() - killed_at < 4
+            # After the end of a connection alone it would be at once; after the default time-out, 45 s.
+            assert 0.5 < time.monotonic() - killed_at < 20
         finally:
             other.kill()
 

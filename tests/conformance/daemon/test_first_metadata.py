@@ -63,8 +63,9 @@ def test_clients_wait_for_the_first_word_of_the_controller(
     clients = [RawClient(member.host, member.port) for _ in range(3)]
     for client, request, version in zip(clients, (METADATA, CLUSTER, COORDINATOR), (9, 0, 4), strict=True):
         client.send(request, version)
+    with RawClient(member.host, member.port) as client:
+        client.call(build(ApiKey.API_VERSIONS), 0)  # asks nothing of the cluster
     with RawClient(member.host, member.port, timeout_s=0.5) as other:
-        other.call(build(ApiKey.API_VERSIONS), 0)  # asks nothing of the cluster
         other.send(METADATA, 9)
         with pytest.raises(TimeoutError):
             other.receive(ApiKey.METADATA, 9)

@@ -4,6 +4,8 @@ kazoo's tests ask `kazoo.testing.common` for servers, which starts Java. This pl
 in its place before the tests are imported; the tests themselves are unchanged. Use:
 
     python -m pytest -p tests.support.clusters.kazoo_suite --pyargs kazoo.tests.test_client
+
+With `KAZOO_SUITE_SERVER=apache` in the environment the server is one of Apache ZooKeeper, for comparison.
 """
 
 from __future__ import annotations
@@ -16,8 +18,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tests.support.processes.apache.apache import ZooKeeper
 from tests.support.processes.odradek_zookeeper import OdradekZooKeeper
 
+SERVERS: dict[str, type[ZooKeeper | OdradekZooKeeper]] = {"apache": ZooKeeper, "odradek": OdradekZooKeeper}
+SERVER = SERVERS[os.environ.get("KAZOO_SUITE_SERVER", "odradek")]
 SETTINGS = {"4lw.commands.whitelist": "*", "tickTime": "2000"}
 
 
@@ -26,7 +31,7 @@ class ManagedServer:
 
     def __init__(self) -> None:
         self._directory = tempfile.TemporaryDirectory(prefix="kazoo-suite-")
-        self._server = OdradekZooKeeper(Path(self._directory.name), SETTINGS)
+        self._server = SERVER(Path(self._directory.name), SETTINGS)
         self.running = False
 
     @property

@@ -133,7 +133,7 @@ def test_clients_that_never_read_their_fetch_cost_no_memory(new_broker: NewBroke
         started = time.monotonic()
         for _ in range(50):
             metadata(client)
-        assert time.monotonic() - started < 2  # nobody else waits for them
+        assert time.monotonic() - started < 10  # nobody else waits for them
         assert process.memory_info().rss - before < 64 << 20
         open_before = process.num_fds()
         for reader in readers:

@@ -85,6 +85,9 @@ class ZooKeeper(ZooKeeperProcess):
         if self._process.is_running:
             self._process.terminate()
 
+    def log_text(self) -> str:
+        return self._process.log_text()
+
 
 class ApacheBroker:
     """One Apache Kafka broker, `kafka.Kafka`, registered in a ZooKeeper."""
