@@ -17,7 +17,7 @@ from odradek.broker.faults.rules.rule_texts import Plain, RuleError, rule_of, ru
 from odradek.broker.faults.rules.rules import Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from odradek.broker.apis.services import Services
     from odradek.broker.dispatch import Dispatcher
@@ -38,6 +38,9 @@ class RuleStatus:
     met: int
     """Requests that fulfilled all its conditions but `nth`, `every` and `probability`."""
     fired: int
+
+    def to_plain(self) -> Plain:
+        return {"id": self.id, "rule": self.rule, "met": self.met, "fired": self.fired}
 
 
 class Faults:
@@ -91,14 +94,20 @@ class Faults:
 
     def clear(self) -> None:
         """Remove all rules, forget what happened, end a replay. Delayed answers still come."""
-        for number in list(self._rules):
-            self.remove(number)
+        if self._rules:
+            fired = sum(state.fired for state in self._rules.values())
+            logger.warning("All %d faults removed; they fired %d times", len(self._rules), fired)
+        self._rules.clear()
         self._removed.clear()
         self._interceptor.replay(None)
         self._changed()
 
     def rules(self) -> list[RuleStatus]:
-        return [_status(state) for state in self._rules.values()]
+        return list(self.iter_rules())
+
+    def iter_rules(self) -> Iterator[RuleStatus]:
+        """The rules that are in force now; the status of each is made when it is asked for."""
+        return map(_status, tuple(self._rules.values()))
 
     def status(self, number: int) -> RuleStatus:
         """Of a rule, also one that is removed. Raises: RuleError if there was none."""

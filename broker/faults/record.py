@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Final
 
 from odradek.broker.faults.rules.rule_texts import INT_MAX, TEXT_MAX, Plain, RuleError, api_key, rule_of
@@ -18,8 +18,17 @@ FORMAT_VERSION: Final = 1
 MAX_EVENTS: Final = 50_000
 """Of a record. Later faults happen and are not recorded."""
 
-_KEYS: Final = frozenset(
-    {"number", "rule", "client_id", "api", "version", "call", "topics", "connection", "correlation_id", "fault"}
+_KEYS: Final = (
+    "number",
+    "rule",
+    "client_id",
+    "api",
+    "version",
+    "call",
+    "topics",
+    "connection",
+    "correlation_id",
+    "fault",
 )
 
 
@@ -53,6 +62,9 @@ class FaultEvent:
         """What a request has that is answered as recorded: client id, API, the topics of a Metadata, `call`."""
         return self.client_id, self.api, self.topics if self.api == "Metadata" else (), self.call
 
+    def to_plain(self) -> Plain:
+        return {key: getattr(self, key) for key in _KEYS} | {"topics": list(self.topics)}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultRecord:
@@ -62,12 +74,12 @@ class FaultRecord:
     is_cut_off: bool = False
     """There were more than `MAX_EVENTS`."""
 
+    def header(self) -> Plain:
+        """The plain form without the events."""
+        return {"format": FORMAT_VERSION, "cut_off": self.is_cut_off}
+
     def to_plain(self) -> Plain:
-        return {
-            "format": FORMAT_VERSION,
-            "cut_off": self.is_cut_off,
-            "events": [{**asdict(event), "topics": list(event.topics)} for event in self.events],
-        }
+        return self.header() | {"events": [event.to_plain() for event in self.events]}
 
     def to_json(self) -> str:
         return json.dumps(self.to_plain(), indent=1)
@@ -99,7 +111,7 @@ class FaultRecord:
 
 
 def _event(plain: object, where: str) -> FaultEvent:
-    if not isinstance(plain, Mapping) or plain.keys() != _KEYS:
+    if not isinstance(plain, Mapping) or plain.keys() != {*_KEYS}:
         raise RuleError(where, f"has not exactly the keys {', '.join(sorted(_KEYS))}")
     topics, fault = plain["topics"], plain["fault"]
     if not isinstance(topics, list) or not all(isinstance(topic, str) for topic in topics):

@@ -16,14 +16,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.broker.faults.record import FaultRecord
 from odradek.broker.faults.rules.rule_texts import RuleError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from odradek.broker.faults.faults import Faults
+    from odradek.broker.faults.rules.rule_texts import Plain
 
 MAX_RULES_AT_ONCE: Final = 1_000
 
@@ -31,11 +34,37 @@ RULES: Final = "/faults"
 """The path of all rules."""
 
 
+ENTRIES_AT_ONCE: Final = 20
+"""Entries of a list that are encoded in one turn of the event loop; those with the longest texts take 20 ms."""
+
+
+class Entries(NamedTuple):
+    """A list that may be long, under its key. The entries are made when they are sent."""
+
+    key: str
+    values: Iterable[Plain]
+
+
 class Answer(NamedTuple):
-    """A status and a body that is JSON; None: no body."""
+    """A status and a body that is JSON; None: no body. `entries` are one more key of the body."""
 
     status: int
-    body: object = None
+    body: Plain | None = None
+    entries: Entries | None = None
+
+    def pieces(self) -> Iterator[bytes]:
+        """The encoded body. Other work may come between two pieces."""
+        if self.entries is None:
+            if self.body is not None:
+                yield json.dumps(self.body).encode() + b"\n"
+            return
+        start = json.dumps({**(self.body or {}), self.entries.key: []})
+        yield start.removesuffix("]}").encode()
+        values, separator = iter(self.entries.values), ""
+        while some := list(islice(values, ENTRIES_AT_ONCE)):
+            yield (separator + ", ".join(map(json.dumps, some))).encode()
+            separator = ", "
+        yield b"]}\n"
 
 
 class HttpApi:
@@ -52,7 +81,7 @@ class HttpApi:
             if path.startswith(f"{RULES}/"):
                 return self._one(method, path.removeprefix(f"{RULES}/"), body)
             if path == "/record":
-                return Answer(200, self._faults.record().to_plain()) if method == "GET" else _no_method("GET")
+                return self._record() if method == "GET" else _no_method("GET")
             if path == "/replay":
                 return self._replay(method, body)
         except RuleError as error:
@@ -62,7 +91,7 @@ class HttpApi:
     def _all(self, method: str, body: bytes) -> Answer:
         match method:
             case "GET":
-                return Answer(200, {"faults": [asdict(status) for status in self._faults.rules()]})
+                return Answer(200, {}, Entries("faults", (status.to_plain() for status in self._faults.iter_rules())))
             case "POST":
                 return Answer(201, {"ids": self._faults.add_all(_rules(_json(body)))})
             case "DELETE":
@@ -78,7 +107,7 @@ class HttpApi:
             return Answer(404, {"error": str(error)})
         match method:
             case "GET":
-                return Answer(200, asdict(status))
+                return Answer(200, status.to_plain())
             case "DELETE":
                 self._faults.remove(number)
                 return Answer(204)
@@ -91,13 +120,17 @@ class HttpApi:
                 return Answer(204)
         return _no_method("GET, PUT, DELETE")
 
+    def _record(self) -> Answer:
+        record = self._faults.record()
+        return Answer(200, record.header(), Entries("events", (event.to_plain() for event in record.events)))
+
     def _replay(self, method: str, body: bytes) -> Answer:
         if method == "POST":
             self._faults.replay(FaultRecord.of_plain(_json(body)))
             return Answer(204)
         if method == "GET":
-            unplayed = [asdict(event) for event in self._faults.unplayed]
-            return Answer(200, {"difference": self._faults.difference, "unplayed": unplayed})
+            unplayed = Entries("unplayed", (event.to_plain() for event in self._faults.unplayed))
+            return Answer(200, {"difference": self._faults.difference}, unplayed)
         return _no_method("GET, POST")
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from odradek.broker.faults.http.http_api import MAX_RULES_AT_ONCE, HttpApi
+from odradek.broker.faults.http.http_api import ENTRIES_AT_ONCE, MAX_RULES_AT_ONCE, HttpApi
 from tests.support.in_process.connections.faulty_dispatching import Faulty
 
 
@@ -19,7 +19,8 @@ def broker() -> Iterator[Faulty]:
 def ask(broker: Faulty, method: str, path: str, body: object = None) -> tuple[int, object]:
     data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
     answer = HttpApi(broker.faults).answer(method, path, data)
-    return answer.status, json.loads(json.dumps(answer.body))
+    content = b"".join(answer.pieces())
+    return answer.status, json.loads(content) if content else None
 
 
 RULE = {"action": "error", "code": "UNKNOWN_MEMBER_ID", "times": 1}
@@ -51,6 +52,16 @@ def test_a_record_is_fetched_and_replayed(broker: Faulty) -> None:
     assert (state["difference"], len(state["unplayed"])) == (None, 1)  # type: ignore[index, call-overload]
     broker.ask()
     assert ask(broker, "GET", "/replay") == (200, {"difference": None, "unplayed": []})
+
+
+def test_long_lists_are_encoded_a_few_entries_at_a_time(broker: Faulty) -> None:
+    count = 2 * ENTRIES_AT_ONCE + 1
+    broker.faults.add_all([RULE] * count)
+    answer = HttpApi(broker.faults).answer("GET", "/faults", b"")
+    broker.faults.clear()
+    pieces = list(answer.pieces())
+    assert [piece.count(b'"id"') for piece in pieces] == [0, ENTRIES_AT_ONCE, ENTRIES_AT_ONCE, 1, 0]
+    assert [rule["id"] for rule in json.loads(b"".join(pieces))["faults"]] == [*range(1, count + 1)]
 
 
 @pytest.mark.parametrize(

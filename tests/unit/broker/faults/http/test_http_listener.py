@@ -7,8 +7,14 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from odradek.broker.faults.http.http_api import HttpApi
-from odradek.broker.faults.http.http_listener import MAX_BODY_BYTES, REQUEST_TIMEOUT_MS, HttpListener, loopback
+from odradek.broker.faults.http.http_api import Answer, Entries, HttpApi
+from odradek.broker.faults.http.http_listener import (
+    MAX_BODY_BYTES,
+    REQUEST_TIMEOUT_MS,
+    HttpListener,
+    loopback,
+    send,
+)
 from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.network.listeners.http_requests import MAX_CONNECTIONS, MAX_HEAD_BYTES
 from odradek.timer.clock import ManualClock
@@ -103,6 +109,41 @@ def test_requests_of_web_pages_and_broken_ones_are_refused(
         assert listening.broker.faults.rules() == []
 
     run(work)
+
+
+def test_the_longest_body_is_taken() -> None:
+    async def work(listening: Listening) -> None:
+        assert await listening.ask(POST, RULE.ljust(MAX_BODY_BYTES)) == (201, {"ids": [1]})
+        assert (await listening.ask(POST, RULE.ljust(MAX_BODY_BYTES + 1)))[0] == 413
+
+    run(work)
+
+
+def test_other_work_goes_on_between_the_pieces_of_a_long_answer() -> None:
+    async def main() -> list[str]:
+        seen: list[str] = []
+
+        class Writer:
+            def write(self, data: bytes) -> None:
+                seen.append("piece")
+
+            async def drain(self) -> None:
+                """The client reads as fast as it is sent."""
+
+        async def other_work() -> None:
+            while True:
+                seen.append("other work")
+                await asyncio.sleep(0)
+
+        other = asyncio.create_task(other_work())
+        answer = Answer(200, {}, Entries("faults", ({"id": number} for number in range(100))))
+        await send(Writer(), answer)  # type: ignore[arg-type]
+        other.cancel()
+        return seen
+
+    seen = asyncio.run(main())
+    assert seen.count("piece") == 8
+    assert ["piece", "piece"] not in [seen[at : at + 2] for at in range(1, len(seen))]  # the head and the first piece
 
 
 @pytest.mark.parametrize(("length", "status"), [(MAX_BODY_BYTES + 1, 413), ("-1", 400), ("1e3", 400), ("9" * 40, 400)])
