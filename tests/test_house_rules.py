@@ -327,6 +327,15 @@ def test_modules_that_are_put_together_from_names_are_there() -> None:
     none(module for module in modules if not is_there(module))
 
 
+def test_the_modules_of_the_compiled_build_are_there() -> None:
+    """They are read and not imported: setup.py runs a build."""
+    tree = ast.parse((REPOSITORY / "setup.py").read_text())
+    assigned = {ast.unparse(node.targets[0]): node.value for node in tree.body if isinstance(node, ast.Assign)}
+    compiled = ast.literal_eval(assigned["COMPILED"])
+    assert list(compiled) == sorted(set(compiled)), "in order, each once"
+    none(f"setup.py names {module}" for module in compiled if not exists(f"src/odradek/{module}.py"))
+
+
 def named(tree: ast.AST, kind: type[ast.Attribute | ast.Name]) -> Iterator[str]:
     """The attributes, or the plain names, that are read; the type of a cast, a text, counts as a name."""
     for node in ast.walk(tree):

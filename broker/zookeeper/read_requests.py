@@ -23,7 +23,6 @@ Handler: TypeAlias = Callable[[DataTree, Client, Reader], bytes]
 MULTI_READ_BYTES_MAX: Final = 64 << 20
 """The answer of a multiRead: one small request can name a large node thousands of times."""
 
-_STRING_BYTES: Final = 4
 _WATCH_MODES: Final = (WatcherMode.PERSISTENT, WatcherMode.PERSISTENT_RECURSIVE)
 _CHILDREN, _DATA, _ANY = 1, 2, 3
 """Which watches a request names. ZooKeeper: Watcher.WatcherType."""
