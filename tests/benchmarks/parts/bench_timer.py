@@ -22,6 +22,7 @@ import heapq
 import random
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
 from odradek.timer.clock import ManualClock
 from odradek.timer.system_timer import SystemTimer
@@ -47,20 +48,32 @@ def measured(work: Callable[..., int], *arguments: list[int]) -> float:
     return (time.perf_counter_ns() - start) / operations
 
 
-def bench_wheel(delays: list[int], in_order: list[int], shuffled: list[int]) -> Costs:
-    clock = ManualClock()
-    timer = SystemTimer(clock)
-    tasks = [Idle(delay_ms) for delay_ms in delays]
+TaskT = TypeVar("TaskT", bound="Idle | HeapTask")
 
+
+def bench_tasks(
+    tasks: list[TaskT],
+    add: Callable[[TaskT], None],
+    expire: Callable[[], int],
+    in_order: list[int],
+    shuffled: list[int],
+) -> Costs:
     def insert() -> int:
         for task in tasks:
-            timer.add(task)
+            add(task)
         return len(tasks)
 
     def cancel(victims: list[int]) -> int:
         for index in victims:
             tasks[index].cancel()
         return len(victims)
+
+    return measured(insert), measured(cancel, in_order), measured(cancel, shuffled), measured(expire)
+
+
+def bench_wheel(delays: list[int], in_order: list[int], shuffled: list[int]) -> Costs:
+    clock = ManualClock()
+    timer = SystemTimer(clock)
 
     def expire() -> int:
         fired = 0
@@ -69,7 +82,7 @@ def bench_wheel(delays: list[int], in_order: list[int], shuffled: list[int]) -> 
             fired += timer.advance()
         return fired
 
-    return measured(insert), measured(cancel, in_order), measured(cancel, shuffled), measured(expire)
+    return bench_tasks([Idle(delay_ms) for delay_ms in delays], timer.add, expire, in_order, shuffled)
 
 
 class HeapTask:
@@ -113,17 +126,6 @@ class HeapTimer:
 def bench_heap(delays: list[int], in_order: list[int], shuffled: list[int]) -> Costs:
     clock = ManualClock()
     timer = HeapTimer(clock)
-    tasks = [HeapTask(delay_ms) for delay_ms in delays]
-
-    def insert() -> int:
-        for task in tasks:
-            timer.add(task)
-        return len(tasks)
-
-    def cancel(victims: list[int]) -> int:
-        for index in victims:
-            tasks[index].cancel()
-        return len(victims)
 
     def expire() -> int:
         fired = 0
@@ -132,7 +134,7 @@ def bench_heap(delays: list[int], in_order: list[int], shuffled: list[int]) -> C
             fired += timer.advance()
         return fired
 
-    return measured(insert), measured(cancel, in_order), measured(cancel, shuffled), measured(expire)
+    return bench_tasks([HeapTask(delay_ms) for delay_ms in delays], timer.add, expire, in_order, shuffled)
 
 
 class HandCrankedLoop(asyncio.SelectorEventLoop):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from hypothesis import strategies as st
+
 from odradek.protocol.codec.varint import write_varint
 from odradek.protocol.records.record import Record, append_record
 from odradek.protocol.records.record_walks import read_records
-from tests.support.wire.record_strategies import T
+from tests.support.wire.record_strategies import T, spaced_records
 
 
 def encoded(*records: Record, base_offset: int = 0, base_timestamp: int = T) -> bytes:
@@ -21,6 +23,18 @@ def encoded(*records: Record, base_offset: int = 0, base_timestamp: int = T) -> 
             record.headers,
         )
     return bytes(out)
+
+
+@st.composite
+def damaged_records(draw: st.DrawFn) -> tuple[int, bytes]:
+    """How many records there were, and their bytes with one byte changed or with the end cut off."""
+    base_offset, records = draw(spaced_records())
+    data = bytearray(encoded(*records, base_offset=base_offset, base_timestamp=records[0].timestamp))
+    if draw(st.booleans()):
+        data[draw(st.integers(0, len(data) - 1))] ^= draw(st.integers(1, 255))
+    else:
+        del data[draw(st.integers(0, len(data) - 1)) :]
+    return len(records), bytes(data)
 
 
 def read(data: bytes, count: int, *, base_offset: int = 0, base_timestamp: int = T) -> list[Record]:

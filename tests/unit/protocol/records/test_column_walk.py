@@ -10,7 +10,7 @@ from odradek.protocol.records.column_walk import RecordColumns, read_columns
 from odradek.protocol.records.errors import InvalidRecordError
 from odradek.protocol.records.layout import MAX_INT64
 from odradek.protocol.records.record import Record
-from tests.support.wire.record_bytes import ONE_BYTES, encoded, read
+from tests.support.wire.record_bytes import ONE_BYTES, damaged_records, encoded, read
 from tests.support.wire.record_strategies import T, spaced_records
 
 ALL = 1_000_000
@@ -65,17 +65,10 @@ def test_random_bytes_are_read_or_refused_as_by_the_other_decoder(data: bytes, c
     assert records == found
 
 
-@given(spaced_records(), st.data())
-def test_damaged_bytes_are_read_or_refused_as_by_the_other_decoder(
-    sample: tuple[int, list[Record]], choice: st.DataObject
-) -> None:
-    base_offset, records = sample
-    data = bytearray(encoded(*records, base_offset=base_offset, base_timestamp=records[0].timestamp))
-    if choice.draw(st.booleans()):
-        data[choice.draw(st.integers(0, len(data) - 1))] ^= choice.draw(st.integers(1, 255))
-    else:
-        del data[choice.draw(st.integers(0, len(data) - 1)) :]
-    expected, found = outcomes(bytes(data), len(records))
+@given(damaged_records())
+def test_damaged_bytes_are_read_or_refused_as_by_the_other_decoder(damaged: tuple[int, bytes]) -> None:
+    count, data = damaged
+    expected, found = outcomes(data, count)
     assert expected == found
 
 

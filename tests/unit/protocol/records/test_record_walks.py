@@ -11,7 +11,7 @@ from odradek.protocol.records.errors import CorruptRecordError, InvalidRecordErr
 from odradek.protocol.records.layout import MAX_INT64
 from odradek.protocol.records.record import Record
 from odradek.protocol.records.record_walks import RecordsSummary, read_keys, read_records, summarize
-from tests.support.wire.record_bytes import ONE, ONE_BYTES, encoded, raw_record, read
+from tests.support.wire.record_bytes import ONE, ONE_BYTES, damaged_records, encoded, raw_record, read
 from tests.support.wire.record_strategies import T, spaced_records
 
 
@@ -62,17 +62,10 @@ def test_random_bytes_raise_nothing_else_and_all_walks_agree(data: bytes, count:
     assert (records is None) == (summary is None)
 
 
-@given(spaced_records(), st.data())
-def test_damaged_bytes_raise_nothing_else_and_all_walks_agree(
-    sample: tuple[int, list[Record]], choice: st.DataObject
-) -> None:
-    base_offset, records = sample
-    data = bytearray(encoded(*records, base_offset=base_offset, base_timestamp=records[0].timestamp))
-    if choice.draw(st.booleans()):
-        data[choice.draw(st.integers(0, len(data) - 1))] ^= choice.draw(st.integers(1, 255))
-    else:
-        del data[choice.draw(st.integers(0, len(data) - 1)) :]
-    got, summary = walk_outcomes(bytes(data), len(records))
+@given(damaged_records())
+def test_damaged_bytes_raise_nothing_else_and_all_walks_agree(damaged: tuple[int, bytes]) -> None:
+    count, data = damaged
+    got, summary = walk_outcomes(data, count)
     assert (got is None) == (summary is None)
 
 

@@ -63,13 +63,18 @@ def test_work_in_threads_that_a_task_begins_is_done_before_the_next_task() -> No
     with_broker(test)
 
 
+def counted_rounds(broker: RunningBroker) -> tuple[PeriodicTask, list[int]]:
+    """A task that runs each 15 seconds, and when it ran, in milliseconds of the broker's clock."""
+    rounds: list[int] = []
+    task = PeriodicTask(broker.server.timer, "counted", 15_000, lambda: rounds.append(broker.clock.monotonic_ms()))
+    task.start()
+    return task, rounds
+
+
 def test_rounds_are_further_apart_in_a_long_advance_and_the_last_is_at_its_end() -> None:
     async def test(broker: RunningBroker) -> None:
-        timer, clock = broker.server.timer, broker.clock
-        rounds: list[int] = []
-        task = PeriodicTask(timer, "counted", 15_000, lambda: rounds.append(clock.monotonic_ms()))
-        task.start()
-        end_ms = clock.monotonic_ms() + 7 * DAY_MS
+        task, rounds = counted_rounds(broker)
+        end_ms = broker.clock.monotonic_ms() + 7 * DAY_MS
         await broker.advance(7 * DAY_MS)
         assert ROUNDS_MAX <= len(rounds) <= ROUNDS_MAX + 4
         assert abs(rounds[-1] - end_ms) < 60_000
@@ -95,9 +100,7 @@ def test_limits() -> None:
 def test_the_last_round_comes_also_when_real_time_has_passed_the_end() -> None:
     async def test(broker: RunningBroker) -> None:
         timer, clock = broker.server.timer, broker.clock
-        rounds: list[int] = []
-        task = PeriodicTask(timer, "counted", 15_000, lambda: rounds.append(clock.monotonic_ms()))
-        task.start()
+        task, rounds = counted_rounds(broker)
         end_ms = clock.monotonic_ms() + 7 * DAY_MS
         timer.schedule(7 * DAY_MS - 1000, lambda: clock.advance(2000))  # as on a machine that is busy
         await broker.advance(7 * DAY_MS)
