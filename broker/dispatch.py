@@ -202,7 +202,7 @@ class Dispatcher:
         ctx = RequestContext(header, connection, received_ms, len(frame))
         ctx.times, ctx.counter = times, counter
         connection.begin(ctx)
-        if self._first_metadata.is_awaited:
+        if self._first_metadata.is_awaited:  # tested here too: one call less for each request
             self._begin(route, ctx, request)
         else:
             self._handle(route, ctx, request)

@@ -172,8 +172,8 @@ class LogSegment:
 
         Raises: OSError; DiskFullError, which leaves everything unchanged.
         """
-        if not 0 <= last_offset - self.base_offset <= MAX_RELATIVE_OFFSET:
-            self.ensure_offset_in_range(last_offset)
+        if not 0 <= last_offset - self.base_offset <= MAX_RELATIVE_OFFSET:  # in line: one call less for each append
+            raise self._overflow(last_offset)
         position = self.records.size
         entries = 1 if self._bytes_since_last_index_entry > self.index_interval_bytes else 0
         size = self._write(parts, entries, aborted)
@@ -243,9 +243,12 @@ class LogSegment:
     def ensure_offset_in_range(self, offset: int) -> None:
         """Raise SegmentOffsetOverflowError for an offset that the indexes cannot represent."""
         if not 0 <= offset - self.base_offset <= MAX_RELATIVE_OFFSET:
-            raise SegmentOffsetOverflowError(
-                f"Detected offset overflow at offset {offset} in segment {self.base_offset} of {self.records.path}"
-            )
+            raise self._overflow(offset)
+
+    def _overflow(self, offset: int) -> SegmentOffsetOverflowError:
+        return SegmentOffsetOverflowError(
+            f"Detected offset overflow at offset {offset} in segment {self.base_offset} of {self.records.path}"
+        )
 
     def should_roll(self, config: LogConfig, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
         """Whether an append of `size` bytes must go to a new segment."""
