@@ -63,9 +63,8 @@ def archive(spark: SparkSession, options: ArchiveOptions, stop: StopRequest) -> 
         return
     source = options.subscribe_pattern or ", ".join(options.topics)
     say(f"archiving {source} of {options.connection.bootstrap_servers} to {options.output}")
-    follow(writer.start(options.output), stop, on_batch)
-    how = "stopped" if stop.requested else "done"
-    say(f"{how}: {records} records in {batches} {'batch' if batches == 1 else 'batches'}")
+    ending = follow(writer.start(options.output), stop, on_batch)
+    say(f"{ending}: {records} records in {batches} {'batch' if batches == 1 else 'batches'}")
 
 
 def dry_run(spark: SparkSession, options: ArchiveOptions, output: ParquetOutput) -> None:

@@ -23,13 +23,15 @@ if TYPE_CHECKING:
     from spark_jobs.common.streaming_run import StopRequest
     from spark_jobs.comparison.ranges import TopicRange
 
+    PinnedRanges = tuple[list[TopicRange], list[TopicRange]]
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parse_options(arguments)
-    ranges: list[list[TopicRange]] = []
+    pinned: list[PinnedRanges] = []
 
     def check() -> None:
-        ranges[:] = pin(options)
+        pinned.append(pin(options))
 
     if options.dry_run:
         try:
@@ -41,16 +43,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def job(spark: SparkSession, stop: StopRequest) -> int:
         from spark_jobs.comparison.comparison import compare
 
-        return compare(spark, options, *ranges, stop)
+        ours, others = pinned[0]
+        return compare(spark, options, ours, others, stop)
 
     return run_job(NAME, options.run, job, check=check)
 
 
-def pin(options: ComparisonOptions) -> list[list[TopicRange]]:
+def pin(options: ComparisonOptions) -> PinnedRanges:
     """The ranges of both sides. The other side is looked up last: a copy is behind what it copies. Raises: JobError."""
     check_reachable(options.ours.connection.bootstrap_servers)
     check_reachable(options.other.connection.bootstrap_servers, "--other-bootstrap-servers")
-    return [pin_side(side, options) for side in (options.ours, options.other)]
+    return pin_side(options.ours, options), pin_side(options.other, options)
 
 
 def pin_side(side: Side, options: ComparisonOptions) -> list[TopicRange]:

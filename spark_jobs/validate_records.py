@@ -111,8 +111,8 @@ def validate(spark: SparkSession, options: ValidationOptions, stop: StopRequest)
         writer = writer.trigger(processingTime=f"{options.trigger_ms} milliseconds")
     source = options.subscribe_pattern or ", ".join(options.topics)
     say(f"validating {source}: good records to {options.output_topic}, bad ones to {options.dead_letter_topic}")
-    follow(writer.start(), stop, on_batch)
-    say(f"{'stopped' if stop.requested else 'done'}: {total.good} good, {total.bad} bad")
+    ending = follow(writer.start(), stop, on_batch)
+    say(f"{ending}: {total.good} good, {total.bad} bad")
     for line in total.lines():
         say(line)
 

@@ -23,6 +23,7 @@ LOOK_INTERVAL_S = 0.2
 FINISHING_INTERVAL_S = 0.02
 FINISHING_LIMIT_S = 60
 SHOWN_PARTITIONS = 8
+DONE, STOPPED = "done", "stopped"
 LOOKING_FOR_DATA = "Getting offsets"  # what Spark calls it in a query's status
 
 Offsets = dict[str, dict[str, int]]
@@ -43,6 +44,12 @@ class StopRequest:
         if self.requested:
             os._exit(128 + number)  # no atexit: PySpark's would wait for the JVM
         self.requested = True
+
+    def wait_until(self, due_s: float) -> bool:
+        """Sleep until a moment of `time.monotonic`, or until the end is asked for. Returns whether it is."""
+        while not self.requested and (left_s := due_s - time.monotonic()) > 0:
+            time.sleep(min(left_s, LOOK_INTERVAL_S))
+        return self.requested
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,16 +102,27 @@ class Batch:
         )
 
 
-def follow(query: StreamingQuery, stop: StopRequest, on_batch: Callable[[Batch], None]) -> None:
-    """Wait for the end of the query, or for a request to stop it; raises the error of the query."""
+def follow(query: StreamingQuery, stop: StopRequest, on_batch: Callable[[Batch], None]) -> str:
+    """Wait for the end of the query, or for a request to stop it; raises the error of the query.
+
+    Returns which of the two it was, for the last line of the job: `done` or `stopped`.
+    """
+    ending = DONE
     reporter = _Reporter(query, on_batch)
-    while not query.awaitTermination(LOOK_INTERVAL_S):  # type: ignore[arg-type]  # declared int, taken as float
+    while not has_ended(query):
         reporter.report()
         if stop.requested:
             _finish_batch(query)
             query.stop()
+            ending = STOPPED
             break
     reporter.report()
+    return ending
+
+
+def has_ended(query: StreamingQuery) -> bool:
+    """Wait a moment for the end of the query, and return whether it has ended. Raises its error."""
+    return query.awaitTermination(LOOK_INTERVAL_S) is True  # type: ignore[arg-type]  # declared int, taken as float
 
 
 def _finish_batch(query: StreamingQuery) -> None:

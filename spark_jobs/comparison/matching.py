@@ -14,7 +14,7 @@ The group is what identifies a record: its key, its partition and offset, or all
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -218,5 +218,5 @@ def reordered(spark: SparkSession, equal: DataFrame, groups: DataFrame) -> DataF
     return found.select("*", kind, fields).select(*DIFFERENCE_COLUMNS)
 
 
-def _rows_out_of_order(rows: Iterator[Row]) -> Iterator[Row]:
+def _rows_out_of_order(rows: Iterable[Row]) -> Iterable[Row]:
     return rows_out_of_order(rows, len(ORDER_GROUP))

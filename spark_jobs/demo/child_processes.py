@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
-from spark_jobs.common.connector import CHECKOUT
+from spark_jobs.common.code_archive import CHECKOUT
 from spark_jobs.common.job import JobError, say
 
 STOP_TIMEOUT_S = 30

@@ -17,6 +17,7 @@ from spark_jobs.common.cluster_client import ClusterClient
 from spark_jobs.common.code_archive import send_code
 from spark_jobs.common.job import JobError, say
 from spark_jobs.common.reachable import check_reachable
+from spark_jobs.common.streaming_run import has_ended
 from spark_jobs.lag.group_table import GroupTable, committed_at_points
 from spark_jobs.lag.history import History
 from spark_jobs.lag.lag_table import summary_line, table_lines
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from spark_jobs.common.streaming_run import StopRequest
     from spark_jobs.lag.group_table import OffsetRow
     from spark_jobs.lag.lag_options import LagOptions
-
-LOOK_INTERVAL_S = 0.2
 
 
 def check(options: LagOptions) -> None:
@@ -70,12 +69,12 @@ def now_ms() -> int:
 def _follow(run: LagRun, trigger_ms: int, stop: StopRequest) -> None:
     """Take a sample every `trigger_ms`."""
     due_s = time.monotonic()
-    while not stop.requested:
+    while True:
         due_s = max(due_s + trigger_ms / 1_000, time.monotonic())
-        while not stop.requested and time.monotonic() < due_s:
-            time.sleep(LOOK_INTERVAL_S)
+        if stop.wait_until(due_s):
+            break
         try:
-            reports = None if stop.requested else run.sample(stop)
+            reports = run.sample(stop)
         except JobError as error:  # brokers that do not answer now may answer the next time
             say(f"no sample: {error}")
         else:
@@ -150,8 +149,7 @@ class LagRun:
         records = self._spark.readStream.format("kafka").options(**source).load()
         writer = records.writeStream.foreachBatch(self._take).option("checkpointLocation", self._checkpoint)
         query = writer.trigger(availableNow=True).start()
-        # The time-out is declared int, and taken as float.
-        while not query.awaitTermination(LOOK_INTERVAL_S):  # type: ignore[arg-type]
+        while not has_ended(query):
             if stop.requested:
                 query.stop()
                 return False

@@ -39,7 +39,7 @@ def state_text(report: GroupReport, verdict: Verdict) -> str:
     return f"{verdict.value}, empty" if report.is_empty else verdict.value
 
 
-def number(value: float | None) -> str:
+def number(value: int | float | None) -> str:
     """A count or a rate; `-` for None."""
     if value is None:
         return "-"
@@ -51,7 +51,7 @@ def duration(milliseconds: int | None) -> str:
     if milliseconds is None:
         return "-"
     seconds = max(1, round(milliseconds / 1000))
-    parts = []
+    parts: list[str] = []
     for unit, unit_s in UNITS_S:
         if seconds >= unit_s or parts:
             parts.append(f"{seconds // unit_s}{unit}")

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from urllib.parse import quote
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
 from matplotlib.figure import Figure
 
 from spark_jobs.lag.trends import Sample
@@ -73,7 +73,7 @@ def _png(title: str, lines: Mapping[str, Line]) -> bytes:
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     for name, line in lines.items():
-        times = [datetime.fromtimestamp(time_ms / 1000, UTC) for time_ms, _ in line]
+        times = date2num([datetime.fromtimestamp(time_ms / 1000, UTC) for time_ms, _ in line])
         axes.plot(times, [value for _, value in line], label=_plain(name), marker=".", linewidth=1.2, markersize=3)
     locator = AutoDateLocator()
     axes.xaxis.set_major_locator(locator)

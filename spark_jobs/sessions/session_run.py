@@ -47,9 +47,8 @@ def sessionize(spark: SparkSession, options: SessionOptions, stop: StopRequest) 
         return
     source = options.subscribe_pattern or ", ".join(options.topics)
     say(f"sessionizing {source} of {options.connection.bootstrap_servers} to {options.output_topic}")
-    follow(writer.start(), stop, on_batch)
-    how = "stopped" if stop.requested else "done"
-    say(f"{how}: {totals.summary()}")
+    ending = follow(writer.start(), stop, on_batch)
+    say(f"{ending}: {totals.summary()}")
 
 
 class SessionTotals:

@@ -86,7 +86,7 @@ def test_a_report_of_no_batch_is_no_batch() -> None:
 def test_every_batch_is_printed_once_in_order() -> None:
     looks = [[], [progress(4), progress(5)], [], [progress(6)], [progress(7, ran=False)], [progress(7), progress(8)]]
     told: list[int] = []
-    follow(PlayedQuery(looks), StopRequest(), lambda batch: told.append(batch.number))
+    assert follow(PlayedQuery(looks), StopRequest(), lambda batch: told.append(batch.number)) == "done"
     assert told == [4, 5, 6, 7, 8]
 
 
@@ -95,7 +95,7 @@ def test_a_stop_waits_for_the_batch_in_flight(monkeypatch: pytest.MonkeyPatch) -
     stop = StopRequest()
     query = PlayedQuery([[progress(0)], [], [], [progress(1)], [progress(2)]], stop=stop, stop_at_look=2)
     told: list[int] = []
-    follow(query, stop, lambda batch: told.append(batch.number))
+    assert follow(query, stop, lambda batch: told.append(batch.number)) == "stopped"
     assert query.stopped_after == 1
     assert told == [0, 1]
 
@@ -118,6 +118,25 @@ def test_a_batch_that_does_not_finish_is_broken_off(monkeypatch: pytest.MonkeyPa
     query = PlayedQuery([[progress(0)], [], []], stop=stop, stop_at_look=1)
     follow(query, stop, lambda _: None)
     assert query.stopped_after == 0
+
+
+def test_a_wait_ends_when_it_is_due_or_with_a_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s, slept = 10.0, []
+    stop = StopRequest()
+
+    def sleep(seconds: float) -> None:
+        nonlocal now_s
+        slept.append(seconds)
+        now_s += seconds
+        stop.requested = now_s > 12
+
+    monkeypatch.setattr(streaming_run.time, "monotonic", lambda: now_s)
+    monkeypatch.setattr(streaming_run.time, "sleep", sleep)
+    assert not stop.wait_until(10.5)
+    assert slept == pytest.approx([0.2, 0.2, 0.1])
+    assert stop.wait_until(100)
+    assert now_s < 13
+    assert stop.wait_until(0)
 
 
 def test_the_second_signal_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
