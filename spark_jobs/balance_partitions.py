@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from spark_jobs.balance.loads import ReplicaLoad
-    from spark_jobs.common.cluster_client import Placement
+    from spark_jobs.common.cluster import Placement
     from spark_jobs.common.streaming_run import StopRequest
 
 
@@ -51,7 +51,7 @@ def balance(spark: SparkSession, options: BalanceOptions, stop: StopRequest) -> 
     from spark_jobs.balance.loads import heaviest_keys, keys_of_rows, loads_of_rows, replica_loads
     from spark_jobs.balance.log_dir_owners import check_cluster, owners
     from spark_jobs.balance.report import broker_lines, key_lines, partition_lines
-    from spark_jobs.common.cluster_client import ClusterClient
+    from spark_jobs.common.cluster import Cluster
     from spark_jobs.common.stage_progress import StageProgress
     from spark_jobs.kafka_log import register
 
@@ -59,7 +59,7 @@ def balance(spark: SparkSession, options: BalanceOptions, stop: StopRequest) -> 
     found = owners(options.log_dirs)
     placement = None
     if options.connection is not None:
-        placement = ClusterClient(options.connection).placement()
+        placement = Cluster(options.connection).placement()
         check_cluster(found, placement.cluster_id, options.connection.bootstrap_servers)
     source = spark.read.format("kafka_log")
     with StageProgress(spark, stop) as progress:

@@ -10,7 +10,7 @@ from spark_jobs.balance.options import RATE
 from spark_jobs.balance.planner import Partition
 
 if TYPE_CHECKING:
-    from spark_jobs.common.cluster_client import Placement
+    from spark_jobs.common.cluster import Placement
 
 Name = tuple[str, int]
 

@@ -9,6 +9,8 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from spark_jobs.common.cluster import LogRange
+
 EARLIEST = "earliest"
 LATEST = "latest"
 NAMED_OFFSETS = {-2: EARLIEST, -1: LATEST}
@@ -19,19 +21,11 @@ class BadRange(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
-    """The first offset of a partition that is there, and the one after its last readable record."""
-
-    begin: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicRange:
     """One topic: of each partition, the offsets from `begin` up to, not including, `end`."""
 
     topic: str
-    partitions: Mapping[int, Bounds]
+    partitions: Mapping[int, LogRange]
 
     @property
     def offsets(self) -> int:
@@ -49,23 +43,23 @@ class TopicRange:
 SHOWN_PARTITIONS = 8
 
 
-def pinned(topic: str, found: Mapping[int, Bounds], begin: str, end: str) -> TopicRange:
+def pinned(topic: str, found: Mapping[int, LogRange], begin: str, end: str) -> TopicRange:
     """The range of a topic from the options of the command line, within what is there.
 
     `begin` and `end`: `earliest`, `latest`, or JSON that names this topic's partitions; partitions that it does not
     name begin and end with the topic. Raises: BadRange if it names a partition that is not there.
     """
     begins, ends = _chosen(topic, found, begin), _chosen(topic, found, end)
-    partitions: dict[int, Bounds] = {}
+    partitions: dict[int, LogRange] = {}
     for partition, bounds in sorted(found.items()):
         first = begins.get(partition, bounds.begin if begin != LATEST else bounds.end)
         last = ends.get(partition, bounds.end if end != EARLIEST else bounds.begin)
         first, last = _within(bounds, first), _within(bounds, last)
-        partitions[partition] = Bounds(begin=min(first, last), end=last)
+        partitions[partition] = LogRange(min(first, last), last)
     return TopicRange(topic=topic, partitions=partitions)
 
 
-def _chosen(topic: str, found: Mapping[int, Bounds], text: str) -> dict[int, int]:
+def _chosen(topic: str, found: Mapping[int, LogRange], text: str) -> dict[int, int]:
     """The offsets that JSON names for a topic; -2 is the first one there, -1 the end."""
     if text in (EARLIEST, LATEST):
         return {}
@@ -79,7 +73,7 @@ def _chosen(topic: str, found: Mapping[int, Bounds], text: str) -> dict[int, int
     return chosen
 
 
-def _within(bounds: Bounds, offset: int) -> int:
+def _within(bounds: LogRange, offset: int) -> int:
     return max(bounds.begin, min(offset, bounds.end))
 
 

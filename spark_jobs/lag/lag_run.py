@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spark_jobs.common.cluster_client import ClusterClient
+from spark_jobs.common.cluster import Cluster
 from spark_jobs.common.code_archive import send_code
 from spark_jobs.common.job import JobError, say
 from spark_jobs.common.reachable import check_reachable
@@ -40,7 +40,7 @@ def check(options: LagOptions) -> None:
     """Before Spark starts. Raises: JobError if there is no broker, or no group has ever committed an offset."""
     servers = options.connection.bootstrap_servers
     check_reachable(servers)
-    if not ClusterClient(options.connection).partitions([TOPIC]):
+    if not Cluster(options.connection).partition_counts([TOPIC]):
         raise JobError(f"there is no {TOPIC} on {servers}: no consumer group has committed an offset yet")
     if options.output is not None and Path(options.output).exists() and not Path(options.output).is_dir():
         raise JobError(f"--output {options.output} is no folder")
@@ -91,7 +91,7 @@ class LagRun:
         self._options = options
         self._checkpoint = checkpoint
         self._now_ms = now_ms
-        self._cluster = ClusterClient(options.connection)
+        self._cluster = Cluster(options.connection)
         self._points = TimePoints.before(now_ms(), options.window_ms, options.points)
         self._table = GroupTable()
         self._first_rows: list[OffsetRow] = []  # until the first sample: what was committed at the points
@@ -135,7 +135,7 @@ class LagRun:
 
     def _read_commits(self, stop: StopRequest) -> bool:
         """Read what is new in `__consumer_offsets`, up to its end. False if a signal has asked for the end."""
-        count = self._cluster.partitions([TOPIC]).get(TOPIC)
+        count = self._cluster.partition_counts([TOPIC]).get(TOPIC)
         if count is None:
             raise JobError(f"{TOPIC} is not there any more")
         source = {

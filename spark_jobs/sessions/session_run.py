@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from spark_jobs.common.cluster_client import check_topics
+from spark_jobs.common.cluster import Cluster
 from spark_jobs.common.job import say
 from spark_jobs.common.reachable import check_reachable
 from spark_jobs.common.streaming_run import Batch, StopRequest, follow
@@ -22,7 +22,7 @@ def check(options: SessionOptions) -> None:
     """Before Spark starts. Raises: JobError if there is no broker, or a topic is not there."""
     check_reachable(options.connection.bootstrap_servers)
     written = () if options.dry_run else (options.output_topic,)
-    check_topics(options.connection, (*options.topics, *written))
+    Cluster(options.connection).check_topics((*options.topics, *written))
 
 
 def sessionize(spark: SparkSession, options: SessionOptions, stop: StopRequest) -> None:

@@ -187,7 +187,7 @@ def test_what_is_not_there_is_one_line_and_status_1(
         Admin(broker.bootstrap).create_topic(name)
     here = ["--bootstrap-servers", broker.bootstrap]
     assert main([*here, "--topic", topic, "--other-topic", gone]) == 1
-    error = f"there is no topic {gone} on {broker.bootstrap}, or no right to describe it"
+    error = f"there is no topic {gone} on {broker.bootstrap}: create it first, or check the name"
     assert capsys.readouterr().err == f"compare_topics: error: {error}\n"
     assert main([*here, "--topic", topic, "--other-bootstrap-servers", "127.0.0.1:1"]) == 1
     error = "compare_topics: error: no broker can be reached (127.0.0.1:1: Connection refused)\n"

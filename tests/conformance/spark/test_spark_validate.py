@@ -156,7 +156,7 @@ def test_records_that_the_sink_refuses_end_the_job_with_one_line(validation: Val
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (("--topic", "nowhere"), r"^the topic nowhere is not there$"),
+        (("--topic", "nowhere"), r"^there is no topic nowhere on \S+: create it first, or check the name$"),
         (("--schema", "nowhere.json"), r"^--schema: nowhere.json cannot be read: No such file or directory$"),
         (("--bootstrap-servers", "127.0.0.1:1"), r"^no broker can be reached \(127.0.0.1:1: Connection refused\)$"),
     ],

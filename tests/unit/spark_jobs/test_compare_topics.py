@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from spark_jobs import compare_topics
+from spark_jobs.common.cluster import LogRange
 from spark_jobs.common.job import JobError
 from spark_jobs.comparison.options import ComparisonOptions, Side
-from spark_jobs.comparison.ranges import Bounds, TopicRange
+from spark_jobs.comparison.ranges import TopicRange
 
 COPY = ["--topic", "a", "--other-topic", "b", "--bootstrap-servers", "here:1", "--other-bootstrap-servers", "there:2"]
 
@@ -22,7 +23,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         order.append(f"{side.topics[0]} of {side.connection.bootstrap_servers}")
         if side.topics[0] == "gone":
             raise JobError("there is no topic gone")
-        return [TopicRange(topic=side.topics[0], partitions={0: Bounds(begin=0, end=2)})]
+        return [TopicRange(topic=side.topics[0], partitions={0: LogRange(0, 2)})]
 
     monkeypatch.setattr(compare_topics, "pin_side", pin_side)
     return order

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from odradek.protocol.topic_partition import TopicPartition
 from spark_jobs.archive.archive_preview import preview
 from spark_jobs.common.cluster import LogRange
 
-RANGES = {("a", 0): LogRange(10, 40), ("a", 1): LogRange(0, 0)}
+RANGES = {TopicPartition("a", 0): LogRange(10, 40), TopicPartition("a", 1): LogRange(0, 0)}
 
 
 @pytest.mark.parametrize(

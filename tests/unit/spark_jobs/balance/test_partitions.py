@@ -4,7 +4,7 @@ from odradek.protocol.topic_partition import TopicPartition
 from spark_jobs.balance.loads import ReplicaLoad, largest_of_each
 from spark_jobs.balance.partitions import planned_partitions, unknown_partitions
 from spark_jobs.balance.planner import Partition
-from spark_jobs.common.cluster_client import Placement
+from spark_jobs.common.cluster import Placement
 
 
 def load(topic: str, partition: int, size: int, broker_id: int = 0, seconds: int = 10) -> ReplicaLoad:

@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from spark_jobs.comparison.ranges import BadRange, Bounds, TopicRange, pinned, spark_offsets
+from spark_jobs.common.cluster import LogRange
+from spark_jobs.comparison.ranges import BadRange, TopicRange, pinned, spark_offsets
 
-FOUND = {0: Bounds(begin=5, end=25), 1: Bounds(begin=0, end=0), 2: Bounds(begin=7, end=9)}
+FOUND = {0: LogRange(5, 25), 1: LogRange(0, 0), 2: LogRange(7, 9)}
 
 
 def offsets(begin: str, end: str) -> list[tuple[int, int]]:
@@ -41,7 +42,7 @@ def test_a_partition_that_is_not_there_is_refused() -> None:
 
 
 def test_spark_gets_every_partition() -> None:
-    ranges = [pinned("t", FOUND, "earliest", "latest"), pinned("u", {0: Bounds(begin=1, end=2)}, "earliest", "latest")]
+    ranges = [pinned("t", FOUND, "earliest", "latest"), pinned("u", {0: LogRange(1, 2)}, "earliest", "latest")]
     begins, ends = spark_offsets(ranges)
     assert json.loads(begins) == {"t": {"0": 5, "1": 0, "2": 7}, "u": {"0": 1}}
     assert json.loads(ends) == {"t": {"0": 25, "1": 0, "2": 9}, "u": {"0": 2}}
@@ -49,5 +50,5 @@ def test_spark_gets_every_partition() -> None:
 
 def test_a_range_is_one_line_also_of_a_wide_topic() -> None:
     assert pinned("t", FOUND, "earliest", "latest").line() == "t 0:5-25 1:0-0 2:7-9"
-    wide = TopicRange(topic="wide", partitions={number: Bounds(begin=0, end=10) for number in range(9)})
+    wide = TopicRange(topic="wide", partitions={number: LogRange(0, 10) for number in range(9)})
     assert wide.line() == "wide: 9 partitions, 90 offsets"
