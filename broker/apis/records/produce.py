@@ -53,7 +53,7 @@ SMALL_FRAME_BYTES = 64 * SMALL_REQUEST_PARTITIONS
 """A frame of this size cannot contain more than `SMALL_REQUEST_PARTITIONS` partitions with a batch."""
 
 SMALL_BATCH_FRAME_BYTES = 1024 * 1024
-"""A frame of this size with one partition takes one step in any case."""
+"""A frame of this size with one partition takes one step, from `FIRST_V2_ONLY_VERSION` on."""
 
 BATCHES_A_STEP = 500
 """Batches of one partition that are looked at in one step: half a millisecond. Only old clients send more than one."""
@@ -72,8 +72,10 @@ def handle(broker: Services, ctx: RequestContext, request: ProduceRequest) -> No
 def _is_small(ctx: RequestContext, request: ProduceRequest) -> bool:
     if ctx.size <= SMALL_FRAME_BYTES:
         return True
+    if ctx.size > SMALL_BATCH_FRAME_BYTES or ctx.header.api_version < FIRST_V2_ONLY_VERSION:
+        return False
     topics = request.topic_data
-    return ctx.size <= SMALL_BATCH_FRAME_BYTES and len(topics) == 1 and len(topics[0].partition_data) == 1
+    return len(topics) == 1 and len(topics[0].partition_data) == 1
 
 
 def _produce(broker: Services, ctx: RequestContext, request: ProduceRequest) -> Steps:
@@ -196,15 +198,19 @@ def _checked(records: memoryview | bytes | object, version: int) -> Generator[No
     error = ErrorCode.NONE
     for batch in batches(records):
         found += 1
-        if found % BATCHES_A_STEP == 0:
-            yield None
-        transactional = transactional or batch.is_transactional
         if version < FIRST_V2_ONLY_VERSION:
-            continue
-        if found > 1 or batch.magic < 2:
-            error = ErrorCode.INVALID_RECORD
-        elif version < FIRST_ZSTD_VERSION and batch.compression_type == CompressionType.ZSTD:
-            error = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+            transactional = transactional or batch.is_transactional
+            if found % BATCHES_A_STEP == 0:
+                yield None
+        elif found > 1:  # as in Apache Kafka, which looks at no more of them
+            error = error or ErrorCode.INVALID_RECORD
+            break
+        else:
+            transactional = batch.is_transactional
+            if batch.magic < 2:
+                error = ErrorCode.INVALID_RECORD
+            elif version < FIRST_ZSTD_VERSION and batch.compression_type == CompressionType.ZSTD:
+                error = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
     if not found and version >= FIRST_V2_ONLY_VERSION:
         error = ErrorCode.INVALID_RECORD
     return records, transactional, error

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from odradek.broker.apis.records.produce import ADMIN_CLIENT_ID
+from odradek.broker.apis.records.produce import ADMIN_CLIENT_ID, SMALL_BATCH_FRAME_BYTES, SMALL_FRAME_BYTES
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.schema import Request
 from odradek.protocol.errors import ErrorCode
@@ -121,6 +121,33 @@ def test_older_versions_may_hold_several_message_sets(broker: InProcessBroker) -
     ((_, answer),) = produce(broker, ("t", 0, message_set(1, b"a", b"b") + message_set(1, b"c")), version=2)
     assert (answer.error_code, answer.base_offset) == (NONE, before)
     assert end_offset(broker, "t") == before + 3
+
+
+@pytest.mark.parametrize(
+    ("records", "version", "is_sliced"),
+    [
+        (message_set(1, b"a") * SMALL_FRAME_BYTES, 2, True),
+        (batch(bytes(SMALL_FRAME_BYTES)), 3, False),
+        (batch(bytes(SMALL_BATCH_FRAME_BYTES)), 3, True),
+    ],
+    ids=["messages of an old client", "batch", "large batch"],
+)
+def test_a_large_request_takes_one_step_if_it_is_for_one_batch_of_up_to_a_megabyte(
+    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch, records: bytes, version: int, is_sliced: bool
+) -> None:
+    sliced: list[str] = []
+    monkeypatch.setattr(broker.services, "in_slices", lambda ctx, request, work: sliced.append(work.__name__))
+    broker.send(request(("t", 0, records)), version)
+    assert ("_produce" in sliced) == is_sliced  # and not only what comes after its first wait
+
+
+def test_no_more_is_looked_at_than_the_second_batch(broker: InProcessBroker) -> None:
+    """An old codec is refused before the second batch, and batches behind it are not separated, as in Apache Kafka."""
+    hopeless = bytes(8) + struct.pack(">i", 3) + bytes(20)
+    zstd = batch(b"a" * 100, compression_type=ZSTD)
+    answers = produce(broker, ("t", 0, zstd + batch(b"a")), ("t", 1, batch(b"a") * 2 + hopeless), version=6)
+    errors = {answer.index: answer.error_code for _, answer in answers}
+    assert errors == {0: ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, 1: ErrorCode.INVALID_RECORD}
 
 
 def test_batches_that_cannot_be_separated_fail_the_whole_request(broker: InProcessBroker) -> None:
