@@ -24,13 +24,15 @@ from tests.support.apache_tests.listing import read_listing
 AIOKAFKA, CONFLUENT, KAFKA_PYTHON, JAVA, SPARK = "aiokafka", "confluent-kafka", "kafka-python", "Java", "Spark"
 COLUMNS = (CONFLUENT, AIOKAFKA, KAFKA_PYTHON, JAVA, SPARK)
 LIBRARIES = {"aiokafka": AIOKAFKA, "confluent_kafka": CONFLUENT, "kafka": KAFKA_PYTHON, "pyspark": SPARK}
-WRAPPERS = ("clients", "transactional_clients")
+WRAPPERS = ("client_kinds", "clients", "faulted_clients", "transactional_clients")
 """The modules that wrap several clients; the names that are imported from them tell which."""
 WRAPPED = {
     "Aiokafka": {AIOKAFKA},
     "Confluent": {CONFLUENT},
     "KafkaPython": {KAFKA_PYTHON},
+    "Librdkafka": {CONFLUENT},
     "Console": {JAVA},
+    "KINDS": {AIOKAFKA, CONFLUENT, KAFKA_PYTHON},
     "Java": {JAVA},
     "python_clients": {AIOKAFKA, CONFLUENT, KAFKA_PYTHON},
 }

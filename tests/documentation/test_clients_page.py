@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
-from tests.documentation.clients_page import AIOKAFKA, CONFLUENT, JAVA, KAFKA_PYTHON, SPARK, clients_of, page
+from tests.documentation.clients_page import (
+    AIOKAFKA,
+    CONFLUENT,
+    JAVA,
+    KAFKA_PYTHON,
+    SPARK,
+    WRAPPED,
+    WRAPPERS,
+    clients_of,
+    page,
+)
 from tests.documentation.pages import REPOSITORY
 
 CONFORMANCE = REPOSITORY / "tests" / "conformance"
@@ -13,6 +24,13 @@ CONFORMANCE = REPOSITORY / "tests" / "conformance"
 def test_the_page_is_what_the_command_prints() -> None:
     written = (REPOSITORY / "docs" / "clients.md").read_text("utf-8")
     assert written == page(), "python -m tests.documentation.clients_page > docs/clients.md"
+
+
+def test_every_module_that_wraps_clients_is_known() -> None:
+    """Of another one, all libraries that it imports would count for each file that imports it, and Java for none."""
+    wrapping = re.compile(rf"^class (?:{'|'.join(WRAPPED)})", re.MULTILINE)
+    modules = (REPOSITORY / "tests" / "support").rglob("*.py")
+    assert {path.stem for path in modules if wrapping.search(path.read_text("utf-8"))} == set(WRAPPERS)
 
 
 def test_clients_are_found_by_import_by_wrapper_and_by_fixture(tmp_path: Path) -> None:

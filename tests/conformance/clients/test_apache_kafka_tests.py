@@ -52,6 +52,8 @@ def test_what_does_not_run_yet_is_in_the_readme() -> None:
 def test_the_readme_has_the_count() -> None:
     readme = (REPOSITORY / "README.md").read_text()
     assert f"{LISTING.run:,} of {LISTING.run + LISTING.wait:,} that apply pass" in " ".join(readme.split())
+    reliability = (REPOSITORY / "docs" / "reliability.md").read_text()
+    assert f"{LISTING.run:,} of {LISTING.run + LISTING.wait:,} of Apache's tests that apply pass" in reliability
 
 
 def test_the_list_of_classes_is_refused_with_a_line_that_is_none(tmp_path: Path) -> None:
