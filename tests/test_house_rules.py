@@ -320,6 +320,21 @@ def is_there(name: str) -> bool:
     return not parts or (module.is_file() and all(re.search(rf"\b{part}\b", module.read_text()) for part in parts))
 
 
+FILE_NAME = re.compile(r"(?<![\w./{}$*-])(?:\w+/)+\w+\.py\b")
+OTHER_FILES = ("tests/documentation/", "tests/support/strangers/", "tests/test_packaging.py")
+"""Modules that name examples, the files of other projects, and those of an installed package."""
+
+
+def test_files_that_a_module_names_are_there(ours: list[Source], tests: list[Source]) -> None:
+    """By the end of their path, as in `log/log_append.py`, or by that of the installed module."""
+    texts = {each.name: each.text for each in ours + tests if not each.name.startswith(OTHER_FILES)}
+    named = {(file, name) for name, text in texts.items() for file in FILE_NAME.findall(text)}
+    assert len(named) > 100, "the names are found"
+    paths = (each.path.relative_to(REPOSITORY).parts for each in ours + tests)
+    ends = {"/".join(parts[at:]) for parts in paths for at in range(len(parts))}
+    none(f"{name} names {file}" for file, name in sorted(named) if file.removeprefix("odradek/") not in ends)
+
+
 def test_modules_that_are_put_together_from_names_are_there() -> None:
     modules = [f"odradek.broker.tools.{module}" for module, _ in cli._TOOLS.values()]
     modules += [f"odradek.protocol.messages.{key.name.lower()}" for key in ApiKey if key in API]

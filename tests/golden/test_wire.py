@@ -1,7 +1,8 @@
 """Messages as Apache Kafka 3.9.1 encodes them: ours are the same bytes, and we read the same values from theirs.
 
 `wire/kafka-3.9.1.txt` was written by Kafka's generated classes (`python -m tests.support.wire.wire_oracle`); a line is
-name, version, hex and the value in Kafka's message JSON. `conformance/test_wire_oracle.py` compares more with a JVM.
+name, version, hex and the value in Kafka's message JSON. `conformance/wire/schemas/test_wire_oracle.py` compares more
+with a JVM.
 """
 
 from __future__ import annotations

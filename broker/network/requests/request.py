@@ -2,7 +2,7 @@
 
 A handler calls `reply` exactly once, at once or later, in any order relative to other requests: the connection sends
 the responses in the order of the requests. Until then the connection is held: its next request is not even decoded,
-unless the handler has set `may_pipeline` (only Produce does, after its append; see `network/connection.py`).
+unless the handler has set `may_pipeline` (only Produce does, after its append; see `network/connection/connection.py`).
 
 The records of a decoded request are views of the frame it came in. The frame is never reused or overwritten while a
 view of it exists, so a handler may keep views as long as it likes; they keep the memory of the frame.

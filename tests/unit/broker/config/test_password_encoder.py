@@ -1,4 +1,7 @@
-"""Encoded passwords with a fake cipher; with the real one and Apache Kafka: `conformance/test_dynamic_passwords.py`."""
+"""Encoded passwords with a fake cipher.
+
+With the real one and Apache Kafka: `conformance/daemon/configs/test_dynamic_passwords.py`.
+"""
 
 from __future__ import annotations
 

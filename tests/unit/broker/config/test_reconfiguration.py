@@ -1,4 +1,7 @@
-"""Dynamic configs that a broker accepts; those of Apache Kafka: `conformance/test_transcripts_config_values.py`."""
+"""Dynamic configs that a broker accepts.
+
+Those of Apache Kafka: `conformance/transcripts/configs/test_transcripts_config_values.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Levels of loggers as a config resource. (What requests are refused is in apis/test_configs.py.)"""
+"""Levels of loggers as a config resource. (What requests are refused is in `apis/configs/test_configs.py`.)"""
 
 from __future__ import annotations
 
