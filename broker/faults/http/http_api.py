@@ -86,6 +86,8 @@ class HttpApi:
                 return self._replay(method, body)
         except RuleError as error:
             return Answer(400, {"error": str(error), "key": error.key})
+        except RecursionError:  # the text of a value that is refused takes a few levels more than its JSON
+            return Answer(400, {"error": "the body has too many lists in lists", "key": ""})
         return Answer(404, {"error": "there are /faults, /faults/NUMBER, /record and /replay"})
 
     def _all(self, method: str, body: bytes) -> Answer:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -52,6 +53,14 @@ def test_a_record_is_fetched_and_replayed(broker: Faulty) -> None:
     assert (state["difference"], len(state["unplayed"])) == (None, 1)  # type: ignore[index, call-overload]
     broker.ask()
     assert ask(broker, "GET", "/replay") == (200, {"difference": None, "unplayed": []})
+
+
+def test_lists_in_lists_of_any_depth_are_refused_with_an_answer(broker: Faulty) -> None:
+    limit = sys.getrecursionlimit()
+    for depth in range(limit - 100, limit):
+        body = b'{"action": "error", "code": 3, "at": %s}' % (b"[" * depth + b"]" * depth)
+        assert ask(broker, "POST", "/faults", body)[0] == 400
+    assert broker.faults.rules() == []
 
 
 def test_long_lists_are_encoded_a_few_entries_at_a_time(broker: Faulty) -> None:
