@@ -13,6 +13,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeAlias
 
@@ -30,6 +31,9 @@ OUTPUT_BYTES_MAX: Final = 16 << 20
 OUTPUTS_MAX: Final = 2
 """The transactions whose answers wait for the event loop. The next one is not begun before."""
 
+CALLS_A_TURN: Final = 1_000
+"""Calls of one output in a turn of the event loop: one request can cause 170,000 events of watches."""
+
 Work: TypeAlias = Callable[[RequestProcessor], None]
 
 
@@ -46,6 +50,8 @@ class TreeThread:
         self._failed = failed
         self._loop = asyncio.get_running_loop()
         self._unsent = threading.Semaphore(OUTPUTS_MAX)
+        self._outputs: deque[deque[Callable[[], None]]] = deque()
+        """What the event loop has got from the thread and has not run."""
         self._queue: SimpleQueue[Work | None] = SimpleQueue()
         self._opened: asyncio.Future[list[StoredSession]] = self._loop.create_future()
         self._closed: asyncio.Future[None] = self._loop.create_future()
@@ -99,8 +105,8 @@ class TreeThread:
         except Exception as error:
             # SQLite failed, or there is a bug: what was not answered may not be on the disk.
             logger.critical("The tree %s failed; the service stops", self._path, exc_info=error)
-            self._call(self._failed, error)
-        self._call(self._closed.set_result, None)
+            self._put([partial(self._failed, error)])
+        self._put([partial(self._closed.set_result, None)])
 
     def _commit(self, store: ServiceStore, processor: RequestProcessor, batch: list[Work]) -> None:
         works = deque(batch)
@@ -110,8 +116,7 @@ class TreeThread:
                 works.popleft()(processor)
             store.commit()
             if output := processor.take_output():
-                self._unsent.acquire()
-                self._call(self._run_all, output)
+                self._put(output)
 
     def _next_batch(self) -> list[Work]:
         """What was submitted, at least one and up to the limit; empty when the database must close."""
@@ -129,15 +134,30 @@ class TreeThread:
             self._queue.put(None)
         return batch
 
+    def _put(self, output: list[Callable[[], None]]) -> None:
+        """Have the event loop run the output after what came before."""
+        self._unsent.acquire()
+        self._call(self._take, deque(output))
+
     def _call(self, function: Callable[..., object], *arguments: object) -> None:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(function, *arguments)
 
     # On the event loop
 
-    def _run_all(self, output: list[Callable[[], None]]) -> None:
+    def _take(self, output: deque[Callable[[], None]]) -> None:
+        self._outputs.append(output)
+        if len(self._outputs) == 1:
+            self._run_some()
+
+    def _run_some(self) -> None:
+        output = self._outputs[0]
         try:
-            for call in output:
-                call()
-        finally:
-            self._unsent.release()
+            for _ in range(min(CALLS_A_TURN, len(output))):
+                output.popleft()()
+        finally:  # a call that fails does not keep the others from being run
+            if not output:
+                self._outputs.popleft()
+                self._unsent.release()
+            if self._outputs:
+                self._loop.call_soon(self._run_some)

@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import Counter
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from odradek.broker.zookeeper.request_processor import RequestProcessor
-from odradek.broker.zookeeper.tree_thread import OUTPUT_BYTES_MAX, OUTPUTS_MAX, TreeThread
+from odradek.broker.zookeeper.tree_thread import CALLS_A_TURN, OUTPUT_BYTES_MAX, OUTPUTS_MAX, TreeThread
 from odradek.controller.tree.service_store import ServiceStore, StoreUnavailable
 from odradek.timer.clock import ManualClock
 from tests.support.async_test import async_test
@@ -118,6 +119,50 @@ async def test_a_question_has_an_error_when_the_thread_has_ended() -> None:
         await thread.ask(lambda processor: "never")
     assert len(failures) == 1
     await thread.close()
+
+
+@async_test
+async def test_many_answers_of_one_request_are_sent_in_turns_and_in_order() -> None:
+    thread = _thread(":memory:")
+    await thread.open()
+    turns: list[int] = [0]
+    sent: list[tuple[int, int]] = []
+    loop = asyncio.get_running_loop()
+
+    def next_turn() -> None:
+        turns[0] += 1
+        loop.call_soon(next_turn)
+
+    def answer(processor: RequestProcessor, first: int, count: int) -> None:
+        for number in range(first, first + count):
+            processor.output.append(lambda number=number: sent.append((turns[0], number)))  # type: ignore[misc]
+        processor.output_bytes += OUTPUT_BYTES_MAX + 1  # the end of this transaction
+
+    next_turn()
+    count = 2 * CALLS_A_TURN + 1
+    thread.submit(partial(answer, first=0, count=count))
+    thread.submit(partial(answer, first=count, count=1))
+    await thread.ask(lambda processor: "")
+    assert [number for _, number in sent] == list(range(count + 1))
+    assert max(Counter(turn for turn, _ in sent).values()) == CALLS_A_TURN
+    await thread.close()
+
+
+@async_test
+async def test_an_answer_that_cannot_be_sent_keeps_no_other_waiting() -> None:
+    thread = _thread(":memory:")
+    await thread.open()
+    errors: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: errors.append(context["exception"]))
+    sent: list[str] = []
+
+    def fail() -> None:
+        raise ValueError("no such socket")
+
+    for _ in range(OUTPUTS_MAX + 1):
+        thread.submit(lambda processor: processor.output.extend([fail, partial(sent.append, "sent")]))
+    await thread.close()
+    assert (sent, len(errors)) == (["sent"] * (OUTPUTS_MAX + 1), OUTPUTS_MAX + 1)
 
 
 @async_test
