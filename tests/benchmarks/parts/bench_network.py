@@ -103,13 +103,7 @@ def bench_produce(server: Server) -> None:
         data = PartitionProduceData(index=0, records=bytes(size))
         body = ProduceRequest(acks=1, topic_data=[TopicProduceData(name="t", partition_data=[data])])
         request = framed(encode_request(RequestHeader(ApiKey.PRODUCE, 9, 1, "bench"), body))
-        count = max(300, min(20_000, (1 << 29) // size))
-        wall, cpu = exchange(server, request, count, 1)
-        gigabytes = count * size / 1e9
-        print(
-            f"Produce, {size >> 10:>5} KiB one at a time {gigabytes / wall:>10.2f} GB/s "
-            f"{cpu / count * 1e6:>8.1f} µs CPU per request {cpu / gigabytes * 1000:>8.0f} ms CPU per GB"
-        )
+        bench_bytes(server, "Produce, one at a time", request, size, max(300, min(20_000, (1 << 29) // size)))
 
 
 def bench_fetch(server: Server, label: str) -> None:
@@ -119,13 +113,16 @@ def bench_fetch(server: Server, label: str) -> None:
             topics=[FetchTopic(topic="t", partitions=[FetchPartition(partition=0, partition_max_bytes=size)])],
         )
         request = framed(encode_request(RequestHeader(ApiKey.FETCH, 11, 1, "bench"), body))
-        count = max(60, min(10_000, (1 << 30) // size))
-        wall, cpu = exchange(server, request, count, 1)
-        gigabytes = count * size / 1e9
-        print(
-            f"Fetch {label:<9} {size >> 10:>5} KiB {gigabytes / wall:>10.2f} GB/s "
-            f"{cpu / count * 1e6:>8.1f} µs CPU per request {cpu / gigabytes * 1000:>8.0f} ms CPU per GB"
-        )
+        bench_bytes(server, f"Fetch {label}", request, size, max(60, min(10_000, (1 << 30) // size)))
+
+
+def bench_bytes(server: Server, label: str, request: bytes, size: int, count: int) -> None:
+    wall, cpu = exchange(server, request, count, 1)
+    gigabytes = count * size / 1e9
+    print(
+        f"{label:<22} {size >> 10:>5} KiB {gigabytes / wall:>10.2f} GB/s "
+        f"{cpu / count * 1e6:>8.1f} µs CPU per request {cpu / gigabytes * 1000:>8.0f} ms CPU per GB"
+    )
 
 
 def serve(loop_name: str) -> None:
