@@ -23,7 +23,7 @@ from spark_jobs.archive.parquet_output import ParquetOutput
 from spark_jobs.common.cluster import Cluster
 from spark_jobs.common.job import run_job, say
 from spark_jobs.common.reachable import check_reachable
-from spark_jobs.common.streaming_run import Batch, StopRequest, follow
+from spark_jobs.common.streaming_run import Batch, StopRequest, follow, with_trigger
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,10 +46,7 @@ def archive(spark: SparkSession, options: ArchiveOptions, stop: StopRequest) -> 
     )
     writer = rows.writeStream.format("parquet").partitionBy(*options.partition_by)
     writer = writer.option("checkpointLocation", options.checkpoint).option("compression", options.compression)
-    if options.trigger_ms is None:
-        writer = writer.trigger(availableNow=True)
-    else:
-        writer = writer.trigger(processingTime=f"{options.trigger_ms} milliseconds")
+    writer = with_trigger(writer, options.trigger_ms)
     batches = records = 0
 
     def on_batch(batch: Batch) -> None:
@@ -61,8 +58,7 @@ def archive(spark: SparkSession, options: ArchiveOptions, stop: StopRequest) -> 
 
     if stop.requested:
         return
-    source = options.subscribe_pattern or ", ".join(options.topics)
-    say(f"archiving {source} of {options.connection.bootstrap_servers} to {options.output}")
+    say(f"archiving {options.source.name} of {options.source.connection.bootstrap_servers} to {options.output}")
     ending = follow(writer.start(options.output), stop, on_batch)
     say(f"{ending}: {records} records in {batches} {'batch' if batches == 1 else 'batches'}")
 
@@ -70,20 +66,22 @@ def archive(spark: SparkSession, options: ArchiveOptions, stop: StopRequest) -> 
 def dry_run(spark: SparkSession, options: ArchiveOptions, output: ParquetOutput) -> None:
     """Print what the next run would archive of what is there now."""
     output.check()
-    cluster = Cluster(options.connection)
-    counts = cluster.partition_counts(options.topics or None)
-    if options.subscribe_pattern is not None:
-        pattern = spark._jvm.java.util.regex.Pattern.compile(options.subscribe_pattern)  # type: ignore[union-attr]
+    source = options.source
+    cluster = Cluster(source.connection)
+    counts = cluster.partition_counts(source.topics or None)
+    if source.subscribe_pattern is not None:
+        assert spark._jvm is not None
+        pattern = spark._jvm.java.util.regex.Pattern.compile(source.subscribe_pattern)
         counts = {topic: count for topic, count in counts.items() if pattern.matcher(topic).matches()}
-    ranges = cluster.log_ranges(counts, options.read_range.starting_timestamp_ms)
-    for line in preview(ranges, output.planned_offsets(), options.read_range.starting_offsets):
+    ranges = cluster.log_ranges(counts, source.read_range.starting_timestamp_ms)
+    for line in preview(ranges, output.planned_offsets(), source.read_range.starting_offsets):
         say(line)
 
 
 def check(options: ArchiveOptions) -> None:
     """What can be known without Spark. Raises: JobError."""
-    check_reachable(options.connection.bootstrap_servers)
-    Cluster(options.connection).check_topics(options.topics)
+    check_reachable(options.source.connection.bootstrap_servers)
+    Cluster(options.source.connection).check_topics(options.source.topics)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -53,7 +53,7 @@ def is_snapshot(path: str) -> bool:
 
 def audit(spark: SparkSession, options: AuditOptions, stop: StopRequest) -> int:
     """Report, compare, write. Returns the exit status. Raises: JobError."""
-    from spark_jobs.common.new_folder import check_new
+    from spark_jobs.common.new_folder import check_new, write_new
     from spark_jobs.common.stage_progress import StageProgress
     from spark_jobs.compaction.latest import keyed_records, latest_records, savings
     from spark_jobs.compaction.log_layout import layouts
@@ -61,7 +61,7 @@ def audit(spark: SparkSession, options: AuditOptions, stop: StopRequest) -> int:
     from spark_jobs.kafka_log import register
 
     register(spark)
-    for path in (options.save_snapshot, options.output):
+    for path in (options.save_snapshot, options.report.output):
         if path is not None:
             check_new(spark, path)
     # Looked up before the records are read: what is active now is so at most longer ago then.
@@ -78,8 +78,7 @@ def audit(spark: SparkSession, options: AuditOptions, stop: StopRequest) -> int:
             say(line)
         if options.save_snapshot is not None and not options.dry_run:
             progress.begin("writing the snapshot")
-            latest_records(records).write.parquet(options.save_snapshot)
-            say(f"written: {options.save_snapshot}")
+            write_new(latest_records(records), options.save_snapshot, "parquet")
         if options.before is None:
             return SOUND_STATUS
         progress.begin("comparing the latest records")
@@ -94,6 +93,7 @@ def _compare(spark: SparkSession, options: AuditOptions, records: DataFrame, fou
     from pyspark import StorageLevel
     from pyspark.sql import functions as F
 
+    from spark_jobs.common.new_folder import write_new
     from spark_jobs.compaction.latest import KEY, SNAPSHOT_COLUMNS, findings, keyed_records, latest_records
     from spark_jobs.compaction.report import Finding, finding_line, verdict
 
@@ -111,13 +111,13 @@ def _compare(spark: SparkSession, options: AuditOptions, records: DataFrame, fou
     )
     wrong = findings(before, latest_records(records), starts).persist(StorageLevel.DISK_ONLY)
     counts = {row.kind: row["count"] for row in wrong.groupBy("kind").count().collect()}
-    for row in wrong.orderBy(*KEY).limit(options.shown).collect() if options.shown else []:
+    report = options.report
+    for row in wrong.orderBy(*KEY).limit(report.shown).collect() if report.shown else []:
         say(finding_line(Finding(**{**row.asDict(), "key": bytes(row.key)})))
-    if sum(counts.values()) > options.shown > 0:
-        say(f"... and {sum(counts.values()) - options.shown:,} more: --output writes all of them")
-    if counts and options.output is not None and not options.dry_run:
-        wrong.write.format(options.output_format).save(options.output)
-        say(f"written: {options.output}")
+    for line in report.more(sum(counts.values())):
+        say(line)
+    if counts and report.output is not None and not options.dry_run:
+        write_new(wrong, report.output, report.output_format)
     say(verdict(counts, before.count()))
     return WRONG_STATUS if counts else SOUND_STATUS
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from spark_jobs.balance.options import NAME, RATE, BalanceOptions, parse_options
 from spark_jobs.common.job import JobError, run_job, say
 from spark_jobs.common.reachable import check_reachable
+from spark_jobs.common.whole_file import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -111,7 +112,7 @@ def write_plan(options: BalanceOptions, placement: Placement, loads: Sequence[Re
         say(text)
         return
     try:
-        Path(options.output).write_text(f"{text}\n", encoding="utf-8")
+        write_whole(Path(options.output), f"{text}\n".encode())
     except OSError as error:
         raise JobError(f"{options.output} cannot be written: {error.strerror}") from None
     say(f"written: {options.output}")

@@ -27,10 +27,10 @@ from spark_jobs.archive.restore_plan import (
     partitions_needed,
 )
 from spark_jobs.archive.restore_writer import Progress, Written, client_library, fence, records_of, write_records
-from spark_jobs.common.batch_run import run_action
 from spark_jobs.common.cluster import Cluster
 from spark_jobs.common.job import JobError, run_job, say
 from spark_jobs.common.reachable import check_reachable
+from spark_jobs.common.stage_progress import StageProgress, StoppedError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -99,17 +99,15 @@ def write(
     results = None
     with closing(Progress(settings, is_stable=False)) as shown:
 
-        def show_progress() -> None:
-            with suppress(JobError):  # the next line may have it; the tasks have their own errors
-                say(progress_line(shown.read(targets)))
+        def line() -> str | None:
+            try:
+                return progress_line(shown.read(targets))
+            except JobError:  # the next line may have it; the tasks have their own errors
+                return None
 
         try:
-            results = run_action(
-                spark,
-                lambda: rows.rdd.mapPartitions(lambda of_task: write_records(records_of(of_task), settings)).collect(),
-                stop,
-                show_progress,
-            )
+            with suppress(StoppedError), StageProgress(spark, stop, line=line):
+                results = rows.rdd.mapPartitions(lambda of_task: write_records(records_of(of_task), settings)).collect()
         finally:
             if results is None and options.exactly_once:
                 fence(settings, targets)

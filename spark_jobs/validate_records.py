@@ -18,7 +18,7 @@ from odradek.controller.model.assignment import BROKER_DEFAULT
 from spark_jobs.common.cluster import Cluster
 from spark_jobs.common.job import JobError, message_of, reason, run_job, say
 from spark_jobs.common.reachable import check_reachable
-from spark_jobs.common.streaming_run import Batch, StopRequest, follow
+from spark_jobs.common.streaming_run import Batch, StopRequest, follow, with_trigger
 from spark_jobs.validation.counts import Counts
 from spark_jobs.validation.json_schema import Rules, read_schema
 from spark_jobs.validation.validation_options import ValidationOptions, parse_options
@@ -42,17 +42,17 @@ def rules_of(options: ValidationOptions) -> Rules:
 def check(options: ValidationOptions) -> None:
     """What can be known without Spark; creates the topics that are to be created. Raises: JobError."""
     rules_of(options)
-    check_reachable(options.connection.bootstrap_servers)
+    check_reachable(options.source.connection.bootstrap_servers)
     prepare_topics(options)
 
 
 def prepare_topics(options: ValidationOptions) -> None:
-    cluster = Cluster(options.connection)
-    there = cluster.check_topics(options.topics)
+    cluster = Cluster(options.source.connection)
+    there = cluster.check_topics(options.source.topics)
     there |= cluster.partition_counts([options.output_topic, options.dead_letter_topic])
     if options.dry_run:
         return
-    partitions = max((there[topic] for topic in options.topics), default=BROKER_DEFAULT)
+    partitions = max((there[topic] for topic in options.source.topics), default=BROKER_DEFAULT)
     for topic in (options.output_topic, options.dead_letter_topic):
         if topic in there:
             continue
@@ -88,7 +88,7 @@ def validate(spark: SparkSession, options: ValidationOptions, stop: StopRequest)
                 dead_letter_topic=options.dead_letter_topic,
                 keep_partitions=options.keep_partitions,
             )
-            rows.write.format("kafka").options(**options.connection.sink_options()).save()
+            rows.write.format("kafka").options(**options.source.connection.sink_options()).save()
             total.add(counts)
         except (PySparkException, Py4JJavaError) as error:  # else its message would be a traceback through Java
             raise JobError(reason(message_of(error))) from None
@@ -105,12 +105,9 @@ def validate(spark: SparkSession, options: ValidationOptions, stop: StopRequest)
         return
     writer = spark.readStream.format("kafka").options(**options.source_options()).load().writeStream.foreachBatch(write)
     writer = writer.option("checkpointLocation", str(options.checkpoint))
-    if options.trigger_ms is None:
-        writer = writer.trigger(availableNow=True)
-    else:
-        writer = writer.trigger(processingTime=f"{options.trigger_ms} milliseconds")
-    source = options.subscribe_pattern or ", ".join(options.topics)
-    say(f"validating {source}: good records to {options.output_topic}, bad ones to {options.dead_letter_topic}")
+    writer = with_trigger(writer, options.trigger_ms)
+    good, bad = options.output_topic, options.dead_letter_topic
+    say(f"validating {options.source.name}: good records to {good}, bad ones to {bad}")
     ending = follow(writer.start(), stop, on_batch)
     say(f"{ending}: {total.good} good, {total.bad} bad")
     for line in total.lines():

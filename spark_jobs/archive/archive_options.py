@@ -7,27 +7,22 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from spark_jobs.common.job import RunOptions
-from spark_jobs.common.kafka_options import KafkaConnection
 from spark_jobs.common.options import (
-    ReadRange,
     add_connection_arguments,
     add_range_arguments,
     add_running_arguments,
-    add_topic_arguments,
     add_trigger_arguments,
     client_property,
-    connection_of,
     job_parser,
     positive,
-    range_of,
     run_options_of,
-    subscription,
     trigger_ms_of,
 )
+from spark_jobs.common.stream_source import StreamSource, add_source_arguments, source_of
 
 PARTITION_COLUMNS = ("topic", "date", "hour")
 COMPRESSIONS = ("snappy", "gzip", "lz4", "zstd", "none")
@@ -37,13 +32,9 @@ COMPRESSIONS = ("snappy", "gzip", "lz4", "zstd", "none")
 class ArchiveOptions:
     """One run of the job."""
 
-    connection: KafkaConnection
-    topics: tuple[str, ...]  # empty: subscribe_pattern
-    subscribe_pattern: str | None
-    read_range: ReadRange
+    source: StreamSource
     output: str
     checkpoint: str
-    max_offsets_per_trigger: int | None
     min_partitions: int | None
     trigger_ms: int | None  # None: all that is there now, then end
     partition_by: tuple[str, ...]
@@ -53,19 +44,12 @@ class ArchiveOptions:
     schema: str | None
     include_headers: bool
     compression: str
-    fail_on_data_loss: bool
     dry_run: bool
     run: RunOptions
 
     def source_options(self) -> dict[str, str]:
         """The options of Spark's kafka source."""
-        options = self.connection.source_options()
-        options |= subscription(self.topics, self.subscribe_pattern)
-        options |= self.read_range.source_options()
-        options["includeHeaders"] = str(self.include_headers).lower()
-        options["failOnDataLoss"] = str(self.fail_on_data_loss).lower()
-        if self.max_offsets_per_trigger is not None:
-            options["maxOffsetsPerTrigger"] = str(self.max_offsets_per_trigger)
+        options = self.source.options() | {"includeHeaders": str(self.include_headers).lower()}
         if self.min_partitions is not None:
             options["minPartitions"] = str(self.min_partitions)
         return options
@@ -79,18 +63,13 @@ def parse_options(arguments: Sequence[str] | None = None) -> ArchiveOptions:
         parser.error("--value-format json needs --schema")
     if args.schema is not None and args.value_format != "json":
         parser.error("--schema belongs to --value-format json")
-    connection = connection_of(args)
-    properties = dict(connection.properties) | dict(args.consumer_option)
+    source = source_of(parser, args)
+    properties = dict(source.connection.properties) | dict(args.consumer_option)
+    connection = replace(source.connection, properties=tuple(properties.items()))
     return ArchiveOptions(
-        connection=KafkaConnection(
-            bootstrap_servers=connection.bootstrap_servers, properties=tuple(properties.items())
-        ),
-        topics=args.topic or (),
-        subscribe_pattern=args.subscribe_pattern,
-        read_range=range_of(parser, args),
+        source=replace(source, connection=connection),
         output=args.output,
         checkpoint=args.checkpoint,
-        max_offsets_per_trigger=args.max_offsets_per_trigger,
         min_partitions=args.min_partitions,
         trigger_ms=trigger_ms_of(args),
         partition_by=args.partition_by,
@@ -100,7 +79,6 @@ def parse_options(arguments: Sequence[str] | None = None) -> ArchiveOptions:
         schema=args.schema,
         include_headers=args.include_headers,
         compression=args.compression,
-        fail_on_data_loss=args.fail_on_data_loss,
         dry_run=args.dry_run,
         run=run_options_of(args),
     )
@@ -124,27 +102,13 @@ def _parser() -> argparse.ArgumentParser:
         metavar="KEY=VALUE",
         help="a setting of Kafka's consumer, isolation.level=read_committed; repeatable; replaces that of the file",
     )
-    _add_source_arguments(parser.add_argument_group("what is read"))
+    add_source_arguments(parser).add_argument(
+        "--min-partitions", type=positive, metavar="N", help="split large partitions to have at least N tasks"
+    )
     add_range_arguments(parser, ending=False)
     _add_output_arguments(parser.add_argument_group("what is written"))
     add_trigger_arguments(add_running_arguments(parser))
     return parser
-
-
-def _add_source_arguments(group: argparse._ArgumentGroup) -> None:
-    add_topic_arguments(group)
-    group.add_argument(
-        "--max-offsets-per-trigger", type=positive, metavar="N", help="at most so many records in one batch"
-    )
-    group.add_argument(
-        "--min-partitions", type=positive, metavar="N", help="split large partitions to have at least N tasks"
-    )
-    group.add_argument(
-        "--fail-on-data-loss",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="stop when records were deleted before they were read (default: yes)",
-    )
 
 
 def _add_output_arguments(group: argparse._ArgumentGroup) -> None:

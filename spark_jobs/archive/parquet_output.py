@@ -18,9 +18,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from spark_jobs.common.job import JobError
+from spark_jobs.common.spark_folder import SparkFolder
 
 if TYPE_CHECKING:
-    from py4j.java_gateway import JavaObject
     from pyspark.sql import SparkSession
 
 SINK_LOG = "_spark_metadata"
@@ -67,14 +67,15 @@ class ParquetOutput:
 
     def open(self) -> None:
         """Check both before the query starts, and note the files that may have been left behind."""
-        self._suspects = self._files()  # before the checkpoint is looked at: see above
+        found = SparkFolder(self._spark, self._output).files()  # before the checkpoint is looked at: see above
+        self._suspects = {name: path for name, path in found if name.endswith(".parquet")}
         self.batch_listed(self.check())
 
     def check(self) -> int:
         """Refuse what is not a pair. Returns the last batch in the output's list."""
-        names = self._names(self._output)
-        self._planned = last_batch(self._names(f"{self._checkpoint}/offsets"))
-        listed = last_batch(self._names(f"{self._output}/{SINK_LOG}"))
+        names = SparkFolder(self._spark, self._output).names()
+        self._planned = last_batch(SparkFolder(self._spark, f"{self._checkpoint}/offsets").names())
+        listed = last_batch(SparkFolder(self._spark, f"{self._output}/{SINK_LOG}").names())
         check_pair(
             output=self._output,
             checkpoint=self._checkpoint,
@@ -98,36 +99,10 @@ class ParquetOutput:
         if not self._suspects or number < self._planned:
             return
         for name in self._suspects.keys() - self._listed_files():
-            self._file_system(self._output).delete(self._path(self._suspects[name]), False)
+            SparkFolder(self._spark, self._suspects[name]).remove()
         self._suspects = {}
 
     def _listed_files(self) -> set[str]:
         """The names of the files in the output's list; Spark makes them unique."""
         frame = self._spark.read.schema("value BINARY").parquet(self._output)
         return {path.rpartition("/")[2] for path in frame.inputFiles()}
-
-    def _files(self) -> dict[str, str]:
-        """The Parquet files in the folder, also those of other jobs."""
-        files: dict[str, str] = {}
-        if self._names(self._output):
-            found = self._file_system(self._output).listFiles(self._path(self._output), True)
-            while found.hasNext():
-                path = found.next().getPath()
-                if path.getName().endswith(".parquet"):
-                    files[path.getName()] = path.toString()
-        return files
-
-    def _names(self, folder: str) -> list[str]:
-        """The names in a folder; none if it is not there."""
-        path, file_system = self._path(folder), self._file_system(folder)
-        if not file_system.exists(path):
-            return []
-        return [status.getPath().getName() for status in file_system.listStatus(path)]
-
-    def _path(self, text: str) -> JavaObject:
-        jvm = self._spark._jvm
-        assert jvm is not None
-        return jvm.org.apache.hadoop.fs.Path(text)
-
-    def _file_system(self, text: str) -> JavaObject:
-        return self._path(text).getFileSystem(self._spark._jsc.hadoopConfiguration())

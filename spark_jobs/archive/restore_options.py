@@ -15,14 +15,14 @@ from spark_jobs.common.kafka_options import KafkaConnection
 from spark_jobs.common.options import (
     add_connection_arguments,
     add_running_arguments,
+    add_timezone_argument,
     add_topic_creation_arguments,
     connection_of,
     job_parser,
     key_value,
+    moment_of,
     positive,
     run_options_of,
-    timestamp_ms,
-    timezone,
     topic,
     topics,
 )
@@ -68,13 +68,6 @@ def parse_options(arguments: Sequence[str] | None = None) -> RestoreOptions:
     """Read a command line. An error in it ends the process with status 2 and one line, as argparse does."""
     parser = _parser()
     args = parser.parse_args(arguments)
-
-    def moment(option: str, text: str | None) -> int | None:
-        try:
-            return None if text is None else timestamp_ms(text, args.timezone)
-        except ValueError as error:
-            parser.error(f"argument {option}: {error}")
-
     if not args.create_topic and (args.topic_config or args.partitions is not None):
         parser.error("--topic-config and --partitions belong to --create-topic")
     return RestoreOptions(
@@ -82,8 +75,8 @@ def parse_options(arguments: Sequence[str] | None = None) -> RestoreOptions:
         archive=args.archive,
         topics=args.topic or (),
         mapping=PlaceMapping(topics=dict(args.map_topic), partitions=dict(args.map_partition)),
-        starting_timestamp_ms=moment("--starting-timestamp", args.starting_timestamp),
-        ending_timestamp_ms=moment("--ending-timestamp", args.ending_timestamp),
+        starting_timestamp_ms=moment_of(parser, args, "--starting-timestamp"),
+        ending_timestamp_ms=moment_of(parser, args, "--ending-timestamp"),
         create_topic=args.create_topic,
         topic_config=KEEP_FOR_EVER | dict(args.topic_config),
         partitions=args.partitions,
@@ -126,9 +119,7 @@ def _add_source_arguments(group: argparse._ArgumentGroup) -> None:
         "--starting-timestamp", metavar="TIME", help="records of this time or later: ISO 8601 or epoch ms"
     )
     group.add_argument("--ending-timestamp", metavar="TIME", help="records before this time")
-    group.add_argument(
-        "--timezone", type=timezone, default="UTC", metavar="ZONE", help="of these times (default: %(default)s)"
-    )
+    add_timezone_argument(group)
 
 
 def _add_target_arguments(group: argparse._ArgumentGroup) -> None:

@@ -13,6 +13,7 @@ from spark_jobs.common.options import (
     add_connection_arguments,
     add_running_arguments,
     connection_of,
+    count,
     job_parser,
     positive,
     run_options_of,
@@ -96,7 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     what.add_argument(
         "--heaviest-keys",
-        type=number,
+        type=count,
         default=HEAVIEST_KEYS,
         metavar="N",
         help="the N keys of each topic with the most bytes; 0: none (default: %(default)s)",
@@ -120,7 +121,7 @@ def _parser() -> argparse.ArgumentParser:
     plan.add_argument("--max-moves", type=positive, metavar="N", help="move at most N replicas (default: no limit)")
     plan.add_argument(
         "--tolerance",
-        type=number,
+        type=count,
         default=TOLERANCE_PERCENT,
         metavar="PERCENT",
         help="stop planning when no broker is more than this above the mean (default: %(default)s)",
@@ -137,7 +138,3 @@ def size(text: str) -> int:
     if found is None:
         raise argparse.ArgumentTypeError(f"{text!r} is no size such as 500MB")
     return int(found[1]) * SIZE_UNITS[found[2].upper()]
-
-
-def number(text: str) -> int:
-    return 0 if text == "0" else positive(text)

@@ -96,20 +96,6 @@ def connection_of(args: argparse.Namespace, *, other: bool = False) -> KafkaConn
     return KafkaConnection(bootstrap_servers=args.bootstrap_servers, properties=tuple(args.command_config))
 
 
-def add_topic_arguments(container: argparse._ActionsContainer) -> None:
-    """`--topic` or `--subscribe-pattern`; one of them is required."""
-    which = container.add_mutually_exclusive_group(required=True)
-    which.add_argument("--topic", type=topics, metavar="TOPIC,...", help="the topic, or several with commas")
-    which.add_argument("--subscribe-pattern", type=java_pattern, metavar="REGEX", help="every topic that matches")
-
-
-def subscription(topic_names: Sequence[str] | None, subscribe_pattern: str | None) -> dict[str, str]:
-    """The options of Spark's kafka source that say which topics are read."""
-    if subscribe_pattern is not None:
-        return {"subscribePattern": subscribe_pattern}
-    return {"subscribe": ",".join(topic_names or ())}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadRange:
     """Where reading begins and ends in each partition."""
@@ -157,28 +143,34 @@ def add_range_arguments(parser: argparse.ArgumentParser, *, ending: bool = True)
             "--ending-offsets", type=ending_offsets, metavar="latest|JSON", help="where it ends (default: latest)"
         )
         end.add_argument("--ending-timestamp", metavar="TIME", help="end before the first record of this time or later")
-    group.add_argument(
+    add_timezone_argument(group)
+    return group
+
+
+def add_timezone_argument(container: argparse._ActionsContainer) -> None:
+    """`--timezone`, in which `moment_of` reads times."""
+    container.add_argument(
         "--timezone", type=timezone, default="UTC", metavar="ZONE", help="of times and dates (default: %(default)s)"
     )
-    return group
 
 
 def range_of(parser: argparse.ArgumentParser, args: argparse.Namespace) -> ReadRange:
     """What the options of `add_range_arguments` say. A time that is none ends the process with status 2."""
-
-    def moment(option: str) -> int | None:
-        text = getattr(args, _name(option), None)
-        try:
-            return None if text is None else timestamp_ms(text, args.timezone)
-        except ValueError as error:
-            parser.error(f"argument {option}: {error}")
-
     return ReadRange(
         starting_offsets=args.starting_offsets or EARLIEST,
-        starting_timestamp_ms=moment("--starting-timestamp"),
+        starting_timestamp_ms=moment_of(parser, args, "--starting-timestamp"),
         ending_offsets=getattr(args, "ending_offsets", None),
-        ending_timestamp_ms=moment("--ending-timestamp"),
+        ending_timestamp_ms=moment_of(parser, args, "--ending-timestamp"),
     )
+
+
+def moment_of(parser: argparse.ArgumentParser, args: argparse.Namespace, option: str) -> int | None:
+    """The time of an option, in ms, read in `--timezone`. A text that is no time ends the process with status 2."""
+    text = getattr(args, _name(option), None)
+    try:
+        return None if text is None else timestamp_ms(text, args.timezone)
+    except ValueError as error:
+        parser.error(f"argument {option}: {error}")
 
 
 def add_running_arguments(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
@@ -214,6 +206,12 @@ def add_trigger_arguments(container: argparse._ActionsContainer) -> None:
 def trigger_ms_of(args: argparse.Namespace) -> int | None:
     """The interval of the batches; None: all that is there now, then end."""
     return None if args.available_now else args.trigger
+
+
+def check_written(parser: argparse.ArgumentParser, args: argparse.Namespace, option: str) -> None:
+    """End the process with status 2 if an option is missing that only a dry run does without."""
+    if getattr(args, _name(option)) is None and not args.dry_run:
+        parser.error(f"the following arguments are required: {option}")
 
 
 def add_topic_creation_arguments(container: argparse._ActionsContainer, partitions: str) -> None:
@@ -300,6 +298,19 @@ def interval_ms(text: str) -> int:
         if found := pattern.fullmatch(text.strip()):
             return int(found[1]) * unit_ms
     raise argparse.ArgumentTypeError(f'{text!r} is no interval such as "30 seconds"')
+
+
+def some_interval_ms(text: str) -> int:
+    milliseconds = interval_ms(text)
+    if milliseconds == 0:
+        raise argparse.ArgumentTypeError("no time at all")
+    return milliseconds
+
+
+def count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number")
+    return int(text)
 
 
 def positive(text: str) -> int:

@@ -1,4 +1,4 @@
-"""Progress of a batch job: a line every few seconds with how many tasks of the running stages are done.
+"""Progress of a batch job: a line every few seconds, such as how many tasks of the running stages are done.
 
 A thread watches Spark's status. It also cancels the job when SIGTERM or SIGINT has asked for the end: the main thread
 waits in the JVM then.
@@ -7,6 +7,7 @@ waits in the JVM then.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Self
 
 from spark_jobs.common.job import JobError, say
@@ -23,21 +24,39 @@ LOOK_INTERVAL_S = 0.2
 LINE_INTERVAL_S = 5.0
 
 
-class StageProgress:
-    """A context: within it lines are printed and a request to stop ends the job with a JobError."""
+class StoppedError(JobError):
+    """SIGTERM or SIGINT has ended the job."""
 
-    def __init__(self, spark: SparkSession, stop: StopRequest, *, line_interval_s: float = LINE_INTERVAL_S) -> None:
+    def __init__(self) -> None:
+        super().__init__("stopped before the end")
+
+
+class StageProgress:
+    """A context: within it lines are printed, and a request to stop cancels Spark's tasks and raises StoppedError.
+
+    `line`: makes what is printed; None: nothing this time.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        stop: StopRequest,
+        *,
+        line: Callable[[], str | None] | None = None,
+        line_interval_s: float = LINE_INTERVAL_S,
+    ) -> None:
         self._context: SparkContext = spark.sparkContext
         self._stop = stop
         self._looks_per_line = max(1, round(line_interval_s / LOOK_INTERVAL_S))
+        self._line = line or self._tasks_line
         self._step = ""
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="stage-progress", daemon=True)
 
     def begin(self, step: str) -> None:
-        """Name what is done next. Raises: JobError if the end was asked for."""
+        """Name what is done next. Raises: StoppedError if the end was asked for."""
         if self._stop.requested:
-            raise JobError("stopped before the end")
+            raise StoppedError
         self._step = step
 
     def __enter__(self) -> Self:
@@ -50,7 +69,7 @@ class StageProgress:
         self._ended.set()
         self._thread.join()
         if error is not None and self._stop.requested:
-            raise JobError("stopped before the end") from None
+            raise StoppedError from None
 
     def _watch(self) -> None:
         looks = 0
@@ -62,7 +81,7 @@ class StageProgress:
             if looks % self._looks_per_line == 0 and (line := self._line()) is not None:
                 say(line)
 
-    def _line(self) -> str | None:
+    def _tasks_line(self) -> str | None:
         """`reading and matching: 17 of 40 tasks`; None between two stages."""
         tracker = self._context.statusTracker()
         stages = [info for stage in tracker.getActiveStageIds() if (info := tracker.getStageInfo(stage)) is not None]

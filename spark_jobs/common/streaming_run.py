@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import StreamingQueryProgress
     from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 LOOK_INTERVAL_S = 0.2
 FINISHING_INTERVAL_S = 0.02
@@ -100,6 +101,13 @@ class Batch:
             f"batch {self.number}: {self.records} records, {self.records_per_second:.0f}/s, "
             f"up to {', '.join(shown)}{more}, lag {self.lag}"
         )
+
+
+def with_trigger(writer: DataStreamWriter, trigger_ms: int | None) -> DataStreamWriter:
+    """Start a batch every so many ms; None: process what is there now, then end."""
+    if trigger_ms is None:
+        return writer.trigger(availableNow=True)
+    return writer.trigger(processingTime=f"{trigger_ms} milliseconds")
 
 
 def follow(query: StreamingQuery, stop: StopRequest, on_batch: Callable[[Batch], None]) -> str:

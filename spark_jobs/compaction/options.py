@@ -7,11 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spark_jobs.common.job import RunOptions
-from spark_jobs.common.options import add_running_arguments, job_parser, positive, run_options_of, topics
+from spark_jobs.common.options import (
+    add_running_arguments,
+    job_parser,
+    run_options_of,
+    topics,
+)
+from spark_jobs.common.report_options import ReportOptions, add_report_arguments, report_of
 
 NAME = "audit_compaction"
-FORMATS = ("parquet", "json")
-SHOWN = 20
 DESCRIPTION = """\
 Look into the log directories of compacted topics: how many records compaction could still remove, and how many
 tombstones there are. With --before, check that compaction has kept the latest record of every key: find lost keys, and
@@ -33,9 +37,7 @@ class AuditOptions:
     topics: tuple[str, ...]
     before: str | None  # a snapshot, or log directories
     save_snapshot: str | None
-    output: str | None
-    output_format: str
-    shown: int
+    report: ReportOptions
     dry_run: bool
     run: RunOptions
 
@@ -57,9 +59,7 @@ def parse_options(arguments: Sequence[str] | None = None) -> AuditOptions:
         topics=args.topic,
         before=args.before,
         save_snapshot=args.save_snapshot,
-        output=args.output,
-        output_format=args.output_format,
-        shown=args.show,
+        report=report_of(args),
         dry_run=args.dry_run,
         run=run_options_of(args),
     )
@@ -85,15 +85,7 @@ def _parser() -> argparse.ArgumentParser:
         help="write the latest record of each key (key, offset, hash of the value; no values) into this folder, which "
         "must be new: for --before of a later run",
     )
-    report.add_argument(
-        "--show", type=_number, default=SHOWN, metavar="N", help="print the first N findings (default: %(default)s)"
-    )
-    report.add_argument("--output", metavar="PATH", help="write all findings into this folder, which must be new")
-    report.add_argument("--output-format", choices=FORMATS, default=FORMATS[0], help="default: %(default)s")
+    add_report_arguments(report, "findings")
     report.add_argument("--dry-run", action="store_true", help="print the report, and write nothing")
     add_running_arguments(parser)
     return parser
-
-
-def _number(text: str) -> int:
-    return 0 if text == "0" else positive(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spark_jobs.common.job import say
-from spark_jobs.common.new_folder import check_new
+from spark_jobs.common.new_folder import check_new, write_new
 from spark_jobs.common.stage_progress import StageProgress
 from spark_jobs.comparison.matching import (
     OFFSET,
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from spark_jobs.common.report_options import ReportOptions
     from spark_jobs.common.streaming_run import StopRequest
     from spark_jobs.comparison.options import ComparisonOptions, Side
 
@@ -45,8 +46,9 @@ def compare(
     spark.conf.set("spark.sql.adaptive.coalescePartitions.parallelismFirst", "false")
     rules = options.rules
     names = list(zip(options.ours.topics, options.other.topics, strict=True))
-    if options.output is not None:
-        check_new(spark, options.output)
+    output = options.report.output
+    if output is not None:
+        check_new(spark, output)
     sides = [
         fingerprints(_read(spark, options, side, ranges), rules, is_other=is_other)
         for side, ranges, is_other in ((options.ours, ours, False), (options.other, others, True))
@@ -70,11 +72,10 @@ def compare(
             say(line)
         if all(each.are_equal for each in counts):
             return EQUAL_STATUS
-        _show(differences, names, options.shown, counts)
-        if options.output is not None:
-            progress.begin(f"writing {options.output}")
-            named_differences(differences, names).write.format(options.output_format).save(options.output)
-            say(f"written: {options.output}")
+        _show(differences, names, options.report, counts)
+        if output is not None:
+            progress.begin(f"writing {output}")
+            write_new(named_differences(differences, names), output, options.report.output_format)
     return DIFFERENT_STATUS
 
 
@@ -139,20 +140,21 @@ def named_differences(differences: DataFrame, names: Sequence[tuple[str, str]]) 
     )
 
 
-def _show(differences: DataFrame, names: Sequence[tuple[str, str]], number: int, counts: Sequence[Counts]) -> None:
+def _show(
+    differences: DataFrame, names: Sequence[tuple[str, str]], report: ReportOptions, counts: Sequence[Counts]
+) -> None:
     """Print the first differences in the order of the topics."""
     from pyspark.sql import functions as F
 
-    if number == 0:
+    if report.shown == 0:
         return
     by_place = [F.coalesce(name, f"other_{name}") for name in ("partition", "offset")]
-    for row in differences.orderBy("topic_pair", *by_place, "kind").limit(number).collect():
+    for row in differences.orderBy("topic_pair", *by_place, "kind").limit(report.shown).collect():
         topic, other_topic = names[row.topic_pair]
         ours = _place(topic, row.partition, row.offset)
         say(difference_line(row.kind, row.fields, ours, _place(other_topic, row.other_partition, row.other_offset)))
-    total = sum(sum(each.differences.values()) for each in counts)
-    if total > number:
-        say(f"... and {total - number:,} more: --output writes all of them")
+    for line in report.more(sum(sum(each.differences.values()) for each in counts)):
+        say(line)
 
 
 def _place(topic: str, partition: int | None, offset: int | None) -> Place | None:

@@ -24,11 +24,10 @@ from spark_jobs.common.options import (
     starting_offsets,
     topics,
 )
+from spark_jobs.common.report_options import ReportOptions, add_report_arguments, report_of
 from spark_jobs.comparison.matching import KEY, MODES, OFFSET, Rules
 
 NAME = "compare_topics"
-FORMATS = ("parquet", "json")
-SHOWN = 20
 DESCRIPTION = """\
 Compare two topics, or the same topics of two clusters, and report the records that are missing, extra, changed or in
 another order. What is compared is what both sides hold when the job starts; the topics may go on growing.
@@ -61,9 +60,7 @@ class ComparisonOptions:
     ending_timestamp_ms: int | None
     read_committed: bool
     min_partitions: int | None
-    output: str | None
-    output_format: str
-    shown: int
+    report: ReportOptions
     dry_run: bool
     run: RunOptions
 
@@ -99,9 +96,7 @@ def parse_options(arguments: Sequence[str] | None = None) -> ComparisonOptions:
         ending_timestamp_ms=ours_range.ending_timestamp_ms,
         read_committed=args.read_committed,
         min_partitions=args.min_partitions,
-        output=args.output,
-        output_format=args.output_format,
-        shown=args.show,
+        report=report_of(args),
         dry_run=args.dry_run,
         run=run_options_of(args),
     )
@@ -147,19 +142,9 @@ def _parser() -> argparse.ArgumentParser:
         "--min-partitions", type=positive, metavar="N", help="split large partitions to have at least N tasks"
     )
     report = parser.add_argument_group("what is reported")
-    report.add_argument(
-        "--show", type=_number, default=SHOWN, metavar="N", help="print the first N differences (default: %(default)s)"
-    )
-    report.add_argument(
-        "--output", metavar="PATH", help="write all differences, with positions, into this folder, which must be new"
-    )
-    report.add_argument("--output-format", choices=FORMATS, default=FORMATS[0], help="default: %(default)s")
+    add_report_arguments(report, "differences")
     report.add_argument(
         "--dry-run", action="store_true", help="print what would be compared, up to which offsets, and end"
     )
     add_running_arguments(parser)
     return parser
-
-
-def _number(text: str) -> int:
-    return 0 if text == "0" else positive(text)

@@ -10,6 +10,7 @@ Kafka: OffsetIndex.lookup, TimeIndex.lookup.
 from __future__ import annotations
 
 import os
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
 from struct import Struct
@@ -30,14 +31,7 @@ class IndexFile:
 
     def _count(self, slots: int) -> int:
         """The entries in front of the zeros that an index of a live segment ends with."""
-        low, high = 0, slots
-        while low < high:
-            middle = (low + high) // 2
-            if self._bytes(middle) in (self._zeros, b""):
-                high = middle
-            else:
-                low = middle + 1
-        return low
+        return bisect_left(range(slots), True, key=lambda slot: self._bytes(slot) in (self._zeros, b""))
 
     def _bytes(self, slot: int) -> bytes:
         return os.pread(self._fd, self._entry.size, slot * self._entry.size)
@@ -50,25 +44,16 @@ class IndexFile:
 
     def floor(self, field: int, target: int) -> tuple[int, int] | None:
         """The last entry whose field 0 or 1 is at most `target`. Both grow from entry to entry."""
-        low, high = 0, self.entries
-        while low < high:
-            middle = (low + high) // 2
-            if self.entry(middle)[field] <= target:
-                low = middle + 1
-            else:
-                high = middle
-        return self.entry(low - 1) if low else None
+        slot = self._first_above(field, target)
+        return self.entry(slot - 1) if slot else None
 
     def above(self, field: int, target: int) -> tuple[int, int] | None:
         """The first entry whose field 0 or 1 is larger than `target`."""
-        low, high = 0, self.entries
-        while low < high:
-            middle = (low + high) // 2
-            if self.entry(middle)[field] <= target:
-                low = middle + 1
-            else:
-                high = middle
-        return self.entry(low) if low < self.entries else None
+        slot = self._first_above(field, target)
+        return self.entry(slot) if slot < self.entries else None
+
+    def _first_above(self, field: int, target: int) -> int:
+        return bisect_right(range(self.entries), target, key=lambda slot: self.entry(slot)[field])
 
     def last(self) -> tuple[int, int] | None:
         return self.entry(self.entries - 1) if self.entries else None

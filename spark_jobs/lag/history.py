@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from spark_jobs.common.spark_folder import SparkFolder
 from spark_jobs.lag.trends import SAMPLE_SCHEMA, Sample, sample_rows
 
 if TYPE_CHECKING:
@@ -37,14 +38,8 @@ class History:
         """The samples from that time on."""
         from pyspark.sql import functions as F
 
-        if not self._is_there():
+        if not SparkFolder(self._spark, self._path).is_there():
             return self._spark.createDataFrame([], SAMPLE_SCHEMA)
         rows = self._spark.read.schema(f"{SAMPLE_SCHEMA}, date DATE").parquet(self._path)
         first_date = datetime.fromtimestamp(first_ms / 1000, UTC).date()
         return rows.where((F.col("date") >= F.lit(first_date)) & (F.col("time_ms") >= first_ms)).select(*COLUMNS)
-
-    def _is_there(self) -> bool:
-        jvm = self._spark._jvm
-        assert jvm is not None
-        path = jvm.org.apache.hadoop.fs.Path(self._path)
-        return bool(path.getFileSystem(self._spark._jsc.hadoopConfiguration()).exists(path))

@@ -11,11 +11,13 @@ from spark_jobs.common.kafka_options import KafkaConnection
 from spark_jobs.common.options import (
     add_connection_arguments,
     add_running_arguments,
+    check_written,
     connection_of,
-    interval_ms,
+    count,
     job_parser,
     positive,
     run_options_of,
+    some_interval_ms,
     topics,
 )
 from spark_jobs.lag.offset_rows import READ_INTERNAL_TOPICS
@@ -62,8 +64,7 @@ def parse_options(arguments: Sequence[str] | None = None) -> LagOptions:
     """Read a command line. An error in it ends the process with status 2 and one line, as argparse does."""
     parser = _parser()
     args = parser.parse_args(arguments)
-    if args.output is None and not args.dry_run:
-        parser.error("the following arguments are required: --output")
+    check_written(parser, args, "--output")
     run = run_options_of(args)
     return LagOptions(
         connection=connection_of(args),
@@ -98,7 +99,7 @@ def _parser() -> argparse.ArgumentParser:
     pace = running.add_mutually_exclusive_group()
     pace.add_argument(
         "--trigger",
-        type=_some_time,
+        type=some_interval_ms,
         default=DEFAULT_TRIGGER_MS,
         metavar="INTERVAL",
         help="take a sample this often (default: 1 minute)",
@@ -110,7 +111,7 @@ def _parser() -> argparse.ArgumentParser:
 def _add_trend_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--window",
-        type=_some_time,
+        type=some_interval_ms,
         default=DEFAULT_WINDOW_MS,
         metavar="INTERVAL",
         help="trends are those of the last hour, or of this time",
@@ -125,14 +126,14 @@ def _add_trend_arguments(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument(
         "--stalled-after",
-        type=_some_time,
+        type=some_interval_ms,
         default=Limits().stalled_after_ms,
         metavar="INTERVAL",
         help="how long the committed offset may stay (default: 5 minutes)",
     )
     group.add_argument(
         "--tolerance",
-        type=_count,
+        type=count,
         default=Limits().tolerance,
         metavar="N",
         help="a lag of N records is caught up (default: %(default)s)",
@@ -148,22 +149,9 @@ def _add_output_arguments(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument(
         "--plots",
-        type=_count,
+        type=count,
         default=DEFAULT_PLOTS,
         metavar="N",
         help="plot the N worst groups; the table has all (default: %(default)s)",
     )
     group.add_argument("--dry-run", action="store_true", help="print the table of one sample, and write nothing")
-
-
-def _some_time(text: str) -> int:
-    milliseconds = interval_ms(text)
-    if milliseconds == 0:
-        raise argparse.ArgumentTypeError("no time at all")
-    return milliseconds
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no number")
-    return int(text)

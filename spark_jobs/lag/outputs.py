@@ -5,13 +5,13 @@ A file is replaced in one step, so a reader never sees half of one. `plots/` has
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spark_jobs.common.connector import SetupError
 from spark_jobs.common.job import JobError
+from spark_jobs.common.whole_file import write_whole
 from spark_jobs.lag.page import page
 from spark_jobs.lag.trends import Sample
 from spark_jobs.lag.verdicts import GroupReport
@@ -51,12 +51,12 @@ class Outputs:
         folder.mkdir(parents=True, exist_ok=True)
         files = {file_name(group): png for group, png in plots.items()}
         for name, png in files.items():
-            _replace(folder / name, png)
+            write_whole(folder / name, png)
         for old in folder.glob("*.png"):
             if old.name not in files:
                 old.unlink()
         if overview is not None:
-            _replace(self._folder / "overview.png", overview)
+            write_whole(self._folder / "overview.png", overview)
         text = page(
             reports,
             cluster=self._options.connection.bootstrap_servers,
@@ -66,10 +66,4 @@ class Outputs:
             plots=plots,
             refresh_ms=None if self._options.once else self._options.trigger_ms,
         )
-        _replace(self._folder / "index.html", text.encode())
-
-
-def _replace(path: Path, content: bytes) -> None:
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    scratch.write_bytes(content)
-    scratch.replace(path)
+        write_whole(self._folder / "index.html", text.encode())

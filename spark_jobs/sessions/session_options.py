@@ -7,24 +7,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from spark_jobs.common.job import RunOptions
-from spark_jobs.common.kafka_options import KafkaConnection
 from spark_jobs.common.options import (
-    ReadRange,
     add_connection_arguments,
     add_range_arguments,
     add_running_arguments,
-    add_topic_arguments,
     add_trigger_arguments,
-    connection_of,
+    check_written,
     interval_ms,
     job_parser,
     positive,
-    range_of,
     run_options_of,
-    subscription,
+    some_interval_ms,
     topic,
     trigger_ms_of,
 )
+from spark_jobs.common.stream_source import StreamSource, add_source_arguments, source_of
 from spark_jobs.sessions.session_rows import ClickFields
 
 STATE_PARTITIONS = "spark.sql.shuffle.partitions"
@@ -47,46 +44,28 @@ After a crash, the records of one batch may be written twice: a reader keeps one
 class SessionOptions:
     """One run of the job."""
 
-    connection: KafkaConnection
-    topics: tuple[str, ...]  # empty: subscribe_pattern
-    subscribe_pattern: str | None
-    read_range: ReadRange
+    source: StreamSource
     output_topic: str
     checkpoint: str | None  # None: a dry run
     fields: ClickFields
     gap_ms: int
     watermark_ms: int
-    max_offsets_per_trigger: int | None
-    fail_on_data_loss: bool
     trigger_ms: int | None  # None: all that is there now, then end
     dry_run: bool
     run: RunOptions
-
-    def source_options(self) -> dict[str, str]:
-        """The options of Spark's kafka source, of a batch as well as of a stream."""
-        options = self.connection.source_options()
-        options |= subscription(self.topics, self.subscribe_pattern)
-        options |= self.read_range.source_options()
-        options["failOnDataLoss"] = str(self.fail_on_data_loss).lower()
-        if self.max_offsets_per_trigger is not None and not self.dry_run:
-            options["maxOffsetsPerTrigger"] = str(self.max_offsets_per_trigger)
-        return options
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> SessionOptions:
     """Read a command line. An error in it ends the process with status 2 and one line, as argparse does."""
     parser = _parser()
     args = parser.parse_args(arguments)
-    if args.checkpoint is None and not args.dry_run:
-        parser.error("the following arguments are required: --checkpoint")
-    if args.output_topic in (args.topic or ()):
+    check_written(parser, args, "--checkpoint")
+    source = source_of(parser, args)
+    if source.reads(args.output_topic):
         parser.error(f"--output-topic {args.output_topic} is also read: sessions would be taken for clicks")
     run = run_options_of(args)
     return SessionOptions(
-        connection=connection_of(args),
-        topics=args.topic or (),
-        subscribe_pattern=args.subscribe_pattern,
-        read_range=range_of(parser, args),
+        source=source,
         output_topic=args.output_topic,
         checkpoint=args.checkpoint,
         fields=ClickFields(
@@ -94,8 +73,6 @@ def parse_options(arguments: Sequence[str] | None = None) -> SessionOptions:
         ),
         gap_ms=args.gap,
         watermark_ms=args.watermark,
-        max_offsets_per_trigger=args.max_offsets_per_trigger,
-        fail_on_data_loss=args.fail_on_data_loss,
         trigger_ms=trigger_ms_of(args),
         dry_run=args.dry_run,
         run=replace(run, conf=((STATE_PARTITIONS, str(args.state_partitions)), *run.conf)),
@@ -109,28 +86,19 @@ def _parser() -> argparse.ArgumentParser:
         "--topic clicks --output-topic sessions --checkpoint ./sessions-checkpoint",
         "--topic clicks --output-topic sessions --gap '15 minutes' --time-field '' --dry-run",
     )
-    add_topic_arguments(add_connection_arguments(parser))
-    begin = add_range_arguments(parser, ending=False)
-    begin.add_argument(
-        "--fail-on-data-loss",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="stop when clicks were deleted before they were read (default: yes)",
-    )
+    add_connection_arguments(parser)
+    add_source_arguments(parser, "clicks")
+    add_range_arguments(parser, ending=False)
     _add_session_arguments(parser.add_argument_group("what a session is"))
     _add_output_arguments(parser.add_argument_group("what is written"))
-    running = add_running_arguments(parser)
-    add_trigger_arguments(running)
-    running.add_argument(
-        "--max-offsets-per-trigger", type=positive, metavar="N", help="at most so many records in one batch"
-    )
+    add_trigger_arguments(add_running_arguments(parser))
     return parser
 
 
 def _add_session_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--gap",
-        type=_some_time,
+        type=some_interval_ms,
         default=DEFAULT_GAP_MS,
         metavar="INTERVAL",
         help="a session ends when its user does not click for so long (default: 30 minutes)",
@@ -175,10 +143,3 @@ def _add_output_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--dry-run", action="store_true", help="print sessions of what is in the topics now, and write nothing"
     )
-
-
-def _some_time(text: str) -> int:
-    milliseconds = interval_ms(text)
-    if milliseconds == 0:
-        raise argparse.ArgumentTypeError("a gap of no time")
-    return milliseconds

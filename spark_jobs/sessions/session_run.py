@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from spark_jobs.common.cluster import Cluster
 from spark_jobs.common.job import say
 from spark_jobs.common.reachable import check_reachable
-from spark_jobs.common.streaming_run import Batch, StopRequest, follow
+from spark_jobs.common.streaming_run import Batch, StopRequest, follow, with_trigger
 from spark_jobs.sessions.session_options import SessionOptions
 from spark_jobs.sessions.session_rows import OBSERVED, clicks, session_records, sessions
 
@@ -20,9 +20,9 @@ SHOWN_SESSIONS = 20
 
 def check(options: SessionOptions) -> None:
     """Before Spark starts. Raises: JobError if there is no broker, or a topic is not there."""
-    check_reachable(options.connection.bootstrap_servers)
+    check_reachable(options.source.connection.bootstrap_servers)
     written = () if options.dry_run else (options.output_topic,)
-    Cluster(options.connection).check_topics((*options.topics, *written))
+    Cluster(options.source.connection).check_topics((*options.source.topics, *written))
 
 
 def sessionize(spark: SparkSession, options: SessionOptions, stop: StopRequest) -> None:
@@ -30,14 +30,11 @@ def sessionize(spark: SparkSession, options: SessionOptions, stop: StopRequest) 
     if options.dry_run:
         _preview(spark, options)
         return
-    records = spark.readStream.format("kafka").options(**options.source_options()).load()
+    records = spark.readStream.format("kafka").options(**options.source.options()).load()
     writer = session_records(_sessions(records, options)).writeStream.format("kafka").outputMode("append")
-    writer = writer.options(**options.connection.sink_options(), topic=options.output_topic)
+    writer = writer.options(**options.source.connection.sink_options(), topic=options.output_topic)
     writer = writer.option("checkpointLocation", options.checkpoint)
-    if options.trigger_ms is None:
-        writer = writer.trigger(availableNow=True)
-    else:
-        writer = writer.trigger(processingTime=f"{options.trigger_ms} milliseconds")
+    writer = with_trigger(writer, options.trigger_ms)
     totals = SessionTotals()
 
     def on_batch(batch: Batch) -> None:
@@ -45,8 +42,8 @@ def sessionize(spark: SparkSession, options: SessionOptions, stop: StopRequest) 
 
     if stop.requested:
         return
-    source = options.subscribe_pattern or ", ".join(options.topics)
-    say(f"sessionizing {source} of {options.connection.bootstrap_servers} to {options.output_topic}")
+    servers = options.source.connection.bootstrap_servers
+    say(f"sessionizing {options.source.name} of {servers} to {options.output_topic}")
     ending = follow(writer.start(), stop, on_batch)
     say(f"{ending}: {totals.summary()}")
 
@@ -100,7 +97,7 @@ def _sessions(records: DataFrame, options: SessionOptions) -> DataFrame:
 
 def _preview(spark: SparkSession, options: SessionOptions) -> None:
     """Print sessions of what is in the topics now. Nothing is late in a batch."""
-    records = spark.read.format("kafka").options(**options.source_options()).load()
+    records = spark.read.format("kafka").options(**options.source.options()).load()
     found = _sessions(records, options).cache()
     count = found.count()
     for row in session_records(found.orderBy("first_click", "user").limit(SHOWN_SESSIONS)).collect():

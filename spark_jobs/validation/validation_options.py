@@ -3,41 +3,30 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spark_jobs.common.job import RunOptions
-from spark_jobs.common.kafka_options import KafkaConnection
 from spark_jobs.common.options import (
-    ReadRange,
     add_connection_arguments,
     add_range_arguments,
     add_running_arguments,
-    add_topic_arguments,
     add_topic_creation_arguments,
     add_trigger_arguments,
-    connection_of,
+    check_written,
     job_parser,
-    positive,
-    range_of,
     run_options_of,
-    subscription,
     topic,
     trigger_ms_of,
 )
+from spark_jobs.common.stream_source import StreamSource, add_source_arguments, source_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidationOptions:
     """One run of the job."""
 
-    connection: KafkaConnection
-    topics: tuple[str, ...]  # empty: subscribe_pattern
-    subscribe_pattern: str | None
-    read_range: ReadRange
-    max_offsets_per_trigger: int | None
-    fail_on_data_loss: bool
+    source: StreamSource
     schema: str
     key_schema: str | None
     allow_null_values: bool
@@ -54,36 +43,24 @@ class ValidationOptions:
 
     def source_options(self) -> dict[str, str]:
         """The options of Spark's kafka source."""
-        options = self.connection.source_options()
-        options |= subscription(self.topics, self.subscribe_pattern)
-        options |= self.read_range.source_options()
-        options["includeHeaders"] = "true"
-        options["failOnDataLoss"] = str(self.fail_on_data_loss).lower()
-        if self.max_offsets_per_trigger is not None:
-            options["maxOffsetsPerTrigger"] = str(self.max_offsets_per_trigger)
-        return options
+        return self.source.options() | {"includeHeaders": "true"}
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> ValidationOptions:
     """Read a command line. An error in it ends the process with status 2 and one line, as argparse does."""
     parser = _parser()
     args = parser.parse_args(arguments)
-    if args.checkpoint is None and not args.dry_run:
-        parser.error("--checkpoint is needed, but for --dry-run")
+    check_written(parser, args, "--checkpoint")
     if args.topic_config and not args.create_topic:
         parser.error("--topic-config belongs to --create-topic")
     if args.output_topic == args.dead_letter_topic:
         parser.error("--output-topic and --dead-letter-topic are the same")
+    source = source_of(parser, args)
     for written in (args.output_topic, args.dead_letter_topic):
-        if written in (args.topic or ()) or _matches(args.subscribe_pattern, written):
+        if source.reads(written):
             parser.error(f"{written} would be read and written: its records would go round for ever")
     return ValidationOptions(
-        connection=connection_of(args),
-        topics=args.topic or (),
-        subscribe_pattern=args.subscribe_pattern,
-        read_range=range_of(parser, args),
-        max_offsets_per_trigger=args.max_offsets_per_trigger,
-        fail_on_data_loss=args.fail_on_data_loss,
+        source=source,
         schema=args.schema,
         key_schema=args.key_schema,
         allow_null_values=args.allow_null_values,
@@ -100,14 +77,6 @@ def parse_options(arguments: Sequence[str] | None = None) -> ValidationOptions:
     )
 
 
-def _matches(java_pattern: str | None, name: str) -> bool:
-    """Whether a pattern of Java matches, as far as Python's patterns say the same."""
-    try:
-        return java_pattern is not None and re.fullmatch(java_pattern, name) is not None
-    except re.error:
-        return False
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = job_parser(
         "validate_records",
@@ -118,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
         "--topic clicks --schema click.json --output-topic clicks-valid --dead-letter-topic clicks-bad --dry-run",
     )
     add_connection_arguments(parser)
-    _add_source_arguments(parser.add_argument_group("what is read"))
+    add_source_arguments(parser)
     add_range_arguments(parser, ending=False)
     _add_rule_arguments(parser.add_argument_group("what is good"))
     _add_output_arguments(parser.add_argument_group("what is written"))
@@ -128,19 +97,6 @@ def _parser() -> argparse.ArgumentParser:
         "--dry-run", action="store_true", help="validate what is there now, print the counts, and write nothing"
     )
     return parser
-
-
-def _add_source_arguments(group: argparse._ArgumentGroup) -> None:
-    add_topic_arguments(group)
-    group.add_argument(
-        "--max-offsets-per-trigger", type=positive, metavar="N", help="at most so many records in one batch"
-    )
-    group.add_argument(
-        "--fail-on-data-loss",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="stop when records were deleted before they were read (default: yes)",
-    )
 
 
 def _add_rule_arguments(group: argparse._ArgumentGroup) -> None:

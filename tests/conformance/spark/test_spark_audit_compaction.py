@@ -270,5 +270,6 @@ def test_what_is_not_there_is_one_line(
         assert words in error
         assert error.count("\n") == 1
     options = parse_options([*here, topic, "--save-snapshot", str(tmp_path)])
+    (tmp_path / "part-0.parquet").write_bytes(b"of another job")
     with pytest.raises(JobError, match="is there already: name a new folder"):
         audit(spark, options, StopRequest())

@@ -195,5 +195,6 @@ def test_what_is_not_there_is_one_line_and_status_1(
     assert main([*here, "--topic", topic, "--other-topic", other, "--dry-run"]) == 0
     lines = [f"{broker.bootstrap}: {topic} 0:0-0", f"{broker.bootstrap}: {other} 0:0-0"]
     assert capsys.readouterr().out.splitlines() == lines
+    (tmp_path / "part-0.parquet").write_bytes(b"of another job")
     with pytest.raises(JobError, match=r"is there already: name a new folder$"):
         run(topic, other, "--output", str(tmp_path))

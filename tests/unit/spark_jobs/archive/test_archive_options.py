@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,7 @@ def test_settings_of_the_consumer_in_a_file(option: str, tmp_path: Path) -> None
     file = tmp_path / "client.properties"
     file.write_text("# comment\nsecurity.protocol=SASL_SSL\nsasl.mechanism = PLAIN\nkafka.group.id=a=\\u00e4\n")
     options = parse("--consumer-option", "sasl.mechanism=SCRAM-SHA-512", option, str(file))
-    assert options.connection.properties == (
+    assert options.source.connection.properties == (
         ("security.protocol", "SASL_SSL"),
         ("sasl.mechanism", "SCRAM-SHA-512"),
         ("group.id", "a=ä"),
@@ -117,11 +118,8 @@ def test_partition_columns_keep_their_order() -> None:
     ],
 )
 def test_invalid_options_are_refused_with_one_line(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], message: str, refusal: Callable[..., str]
 ) -> None:
-    with pytest.raises(SystemExit) as ended:
-        parse_options(arguments)
-    assert ended.value.code == 2
-    error = capsys.readouterr().err.splitlines()[-1]
+    error = refusal(parse_options, arguments)
     assert error.startswith("archive_topic: error: ")
     assert message in error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -68,11 +69,8 @@ def test_settings_of_new_topics_replace_the_retention() -> None:
     ],
 )
 def test_invalid_options_are_refused_with_one_line(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], message: str, refusal: Callable[..., str]
 ) -> None:
-    with pytest.raises(SystemExit) as ended:
-        parse_options(arguments)
-    assert ended.value.code == 2
-    error = capsys.readouterr().err.splitlines()[-1]
+    error = refusal(parse_options, arguments)
     assert error.startswith("restore_topic: error: ")
     assert message in error

@@ -16,7 +16,6 @@ from spark_jobs.common.options import (
     add_connection_arguments,
     add_range_arguments,
     add_running_arguments,
-    add_topic_arguments,
     add_trigger_arguments,
     connection_of,
     ending_offsets,
@@ -26,8 +25,8 @@ from spark_jobs.common.options import (
     range_of,
     run_options_of,
     starting_offsets,
-    subscription,
     timestamp_ms,
+    topics,
     trigger_ms_of,
 )
 
@@ -39,7 +38,7 @@ def parser() -> argparse.ArgumentParser:
     made = job_parser("archive_topic", "Compares topics.", "--topic events")
     add_connection_arguments(made)
     add_connection_arguments(made, other=True, older_names=("--old-name",))
-    add_topic_arguments(made)
+    made.add_argument("--topic", type=topics)
     add_range_arguments(made)
     add_trigger_arguments(add_running_arguments(made))
     return made
@@ -69,13 +68,6 @@ def test_one_cluster_or_two(tmp_path: Path) -> None:
         "kafka.bootstrap.servers": "b:2",
         "kafka.client.id": "x",
     }
-
-
-def test_several_topics_or_a_pattern() -> None:
-    args = parser().parse_args(["--topic", "a, b.c"])
-    assert subscription(args.topic, args.subscribe_pattern) == {"subscribe": "a,b.c"}
-    args = parser().parse_args(["--subscribe-pattern", "events-.*"])
-    assert subscription(args.topic, args.subscribe_pattern) == {"subscribePattern": "events-.*"}
 
 
 def test_a_range_has_offsets_or_times() -> None:
@@ -158,10 +150,8 @@ def test_a_file_that_is_refused_shows_no_value(tmp_path: Path, content: bytes | 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "one of the arguments --topic --subscribe-pattern is required"),
         (["--topic", "a b"], "'a b' is no topic name"),
         (["--topic", ".."], "'..' is no topic name"),
-        (["--subscribe-pattern", " "], "an empty pattern"),
         ([*EVENTS, "--starting-offsets", "first"], "'first' is neither earliest, latest nor JSON"),
         ([*EVENTS, "--starting-offsets", '{"events": {"0": -3}}'], "is not of the form"),
         ([*EVENTS, "--starting-offsets", '{"events": 3}'], "is not of the form"),
@@ -176,12 +166,9 @@ def test_a_file_that_is_refused_shows_no_value(tmp_path: Path, content: bytes | 
         ([*EVENTS, "--master", "mesos"], "'mesos' is no master"),
     ],
 )
-def test_what_is_refused_is_one_line(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_refused_is_one_line(arguments: list[str], message: str, refusal: Callable[..., str]) -> None:
     made = parser()
-    with pytest.raises(SystemExit) as ended:
-        range_of(made, made.parse_args(arguments))
-    assert ended.value.code == 2
-    assert message in capsys.readouterr().err.splitlines()[-1]
+    assert message in refusal(lambda given: range_of(made, made.parse_args(given)), arguments)
 
 
 @pytest.mark.parametrize("offsets", [starting_offsets, ending_offsets])

@@ -8,8 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from spark_jobs.common import stage_progress
-from spark_jobs.common.job import JobError
-from spark_jobs.common.stage_progress import StageProgress
+from spark_jobs.common.stage_progress import StageProgress, StoppedError
 from spark_jobs.common.streaming_run import StopRequest
 
 TIMEOUT_S = 10
@@ -69,7 +68,19 @@ def test_a_line_says_how_many_tasks_are_done(
 
 def test_between_stages_there_is_no_line(context: FakeContext) -> None:
     context.stages = []
-    assert progress_of(context, StopRequest())._line() is None
+    assert progress_of(context, StopRequest())._tasks_line() is None
+
+
+def test_a_job_may_have_a_line_of_its_own(
+    context: FakeContext, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    printed = threading.Event()
+    monkeypatch.setattr(stage_progress, "say", lambda line: (said.append(line), printed.set()))
+    lines = iter([None, "a line of the job"])
+    spark = SimpleNamespace(sparkContext=context)
+    with StageProgress(spark, StopRequest(), line=lambda: next(lines, None), line_interval_s=0.001):
+        assert printed.wait(TIMEOUT_S)
+    assert said == ["a line of the job"]
 
 
 def test_a_request_to_stop_cancels_what_runs(context: FakeContext, said: list[str]) -> None:
@@ -81,9 +92,9 @@ def test_a_request_to_stop_cancels_what_runs(context: FakeContext, said: list[st
             assert context.cancelled.wait(TIMEOUT_S)
             raise RuntimeError("the job was cancelled")
 
-    with pytest.raises(JobError, match="stopped before the end"):
+    with pytest.raises(StoppedError, match="stopped before the end"):
         job()
-    with pytest.raises(JobError, match="stopped before the end"):
+    with pytest.raises(StoppedError, match="stopped before the end"):
         progress_of(context, stop).begin("next")
 
 

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from spark_jobs.common.report_options import ReportOptions
 from spark_jobs.comparison.matching import Rules
 from spark_jobs.comparison.options import ComparisonOptions, Side, parse_options
 
@@ -21,7 +23,8 @@ def test_two_topics_of_one_cluster() -> None:
         connection=options.ours.connection, topics=("orders.copy",), begin="earliest", end="latest"
     )
     assert options.rules == Rules(mode="key", headers=True, timestamps=True, partitions=False)
-    assert (options.output, options.shown, options.dry_run, options.read_committed) == (None, 20, False, False)
+    assert options.report == ReportOptions(shown=20, output=None, output_format="parquet")
+    assert (options.dry_run, options.read_committed) == (False, False)
 
 
 def test_the_same_topics_of_two_clusters(tmp_path: Path) -> None:
@@ -60,21 +63,18 @@ def test_ranges_of_both_sides() -> None:
         (["--topic", "a,b", "--other-topic", "c"], "--other-topic names 1 topics and --topic 2"),
         (["--other-topic", "c"], "the following arguments are required: --topic"),
         ([*COPY, "--match", "value"], "invalid choice: 'value'"),
-        ([*COPY, "--show", "-1"], "'-1' is no positive number"),
+        ([*COPY, "--show", "-1"], "'-1' is no number"),
         ([*COPY, "--output-format", "csv"], "invalid choice: 'csv'"),
         ([*COPY, "--other-command-config", "/dev/null"], None),
     ],
 )
 def test_a_wrong_command_line_is_one_line(
-    arguments: list[str], message: str | None, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], message: str | None, refusal: Callable[..., str]
 ) -> None:
     if message is None:  # an empty file changes nothing
         assert parse_options(arguments).other.connection == parse().ours.connection
         return
-    with pytest.raises(SystemExit) as ended:
-        parse_options(arguments)
-    assert ended.value.code == 2
-    error = capsys.readouterr().err.splitlines()[-1]
+    error = refusal(parse_options, arguments)
     assert error.startswith("compare_topics: error: ")
     assert message in error
 
@@ -86,10 +86,7 @@ def test_settings_of_another_cluster_need_its_address(tmp_path: Path, capsys: py
     assert "--other-command-config belongs to --other-bootstrap-servers" in capsys.readouterr().err
 
 
-def test_the_help_says_what_the_status_means(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        parse_options(["--help"])
-    assert ended.value.code == 0
-    help_text = capsys.readouterr().out
+def test_the_help_says_what_the_status_means(help_of: Callable[..., str]) -> None:
+    help_text = help_of(parse_options)
     assert "0 the topics are equal, 3 they differ, 1 error" in help_text
     assert help_text.splitlines()[-1].startswith("  python -m spark_jobs.compare_topics --topic")

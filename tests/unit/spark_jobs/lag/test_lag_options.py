@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from spark_jobs.lag.lag_options import parse_options
@@ -50,13 +52,8 @@ def test_a_dry_run_is_one_sample_without_an_output() -> None:
         (["--output", "o", "--once", "--trigger", "1s"], "argument --trigger: not allowed with argument --once"),
     ],
 )
-def test_a_wrong_command_line_is_one_line(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        parse_options(arguments)
-    assert ended.value.code == 2
-    assert capsys.readouterr().err.splitlines()[-1] == f"consumer_lag: error: {message}"
+def test_a_wrong_command_line_is_one_line(arguments: list[str], message: str, refusal: Callable[..., str]) -> None:
+    assert refusal(parse_options, arguments) == f"consumer_lag: error: {message}"
 
 
 def test_points_end_now_and_cover_the_window() -> None:
@@ -66,10 +63,7 @@ def test_points_end_now_and_cover_the_window() -> None:
     assert TimePoints.before(1_000, 1, 3).times_ms() == [998, 999, 1_000]
 
 
-def test_help_explains_the_options_and_ends_with_examples(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        parse_options(["--help"])
-    assert ended.value.code == 0
-    text, _, examples = capsys.readouterr().out.partition("examples:")
+def test_help_explains_the_options_and_ends_with_examples(help_of: Callable[..., str]) -> None:
+    text, _, examples = help_of(parse_options).partition("examples:")
     assert "--stalled-after INTERVAL" in text
     assert examples.count("python -m spark_jobs.consumer_lag ") == 2
