@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, cast
 
-from odradek.broker.config.reconfiguration import REGISTERED_LISTENERS
+from odradek.broker.config.dynamic.reconfiguration import REGISTERED_LISTENERS
 from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.metadata.broker_identity import registered_info
 from odradek.controller.znodes import znodes
@@ -22,7 +22,7 @@ from odradek.storage.config.config_def import ConfigType, parse_type
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
-    from odradek.broker.config.dynamic_config import DynamicBrokerConfig
+    from odradek.broker.config.dynamic.dynamic_config import DynamicBrokerConfig
     from odradek.broker.sockets import Listening
     from odradek.controller.model.broker_info import BrokerInfo
 

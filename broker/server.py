@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.background_work import BackgroundWork
 from odradek.broker.cluster_links import ClusterLinks
-from odradek.broker.config.dynamic_config import DynamicBrokerConfig
-from odradek.broker.config.dynamic_passwords import Passwords
+from odradek.broker.config.dynamic.dynamic_config import DynamicBrokerConfig
+from odradek.broker.config.dynamic.dynamic_passwords import Passwords
 from odradek.broker.config_handlers import ConfigHandlers
 from odradek.broker.dispatch import Dispatcher
 from odradek.broker.inter_broker.socket_links import SocketLinks

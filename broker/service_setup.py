@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.services import Services
-from odradek.broker.config.dynamic_config import DynamicBrokerConfig
+from odradek.broker.config.dynamic.dynamic_config import DynamicBrokerConfig
 from odradek.broker.controller_setup import controller_config_of
 from odradek.broker.coordinators.add_partitions_to_txn_manager import AddPartitionsToTxnManager
 from odradek.broker.coordinators.coordinator_setup import make_group_coordinator, make_transaction_coordinator
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
     from odradek.broker.cluster_links import ClusterLinks
     from odradek.broker.config.broker_config import BrokerConfig
-    from odradek.broker.config.dynamic_config import StoreUpdates
-    from odradek.broker.config.dynamic_passwords import Passwords
+    from odradek.broker.config.dynamic.dynamic_config import StoreUpdates
+    from odradek.broker.config.dynamic.dynamic_passwords import Passwords
     from odradek.broker.inter_broker.ports import MakeLink
     from odradek.broker.machine.machine import Machine
     from odradek.broker.metadata.metadata_cache import MetadataCache

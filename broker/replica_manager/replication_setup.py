@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.config.dynamic_config import cleaner_config
+from odradek.broker.config.dynamic.dynamic_config import cleaner_config
 from odradek.broker.config.keys.quotas import (
     ALTER_LOG_DIRS_BYTES_PER_SECOND,
     FOLLOWER_BYTES_PER_SECOND,

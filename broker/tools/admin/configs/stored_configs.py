@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Final, cast
 
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.config_keys import BROKER_CONFIG_KEYS
+from odradek.broker.config.dynamic.reconfiguration import check_change, is_password
 from odradek.broker.config.password_encoder import PasswordEncoder
-from odradek.broker.config.reconfiguration import check_change, is_password
 from odradek.broker.config.zookeeper_config import SASL_PASSWORD, SASL_USERNAME, zookeeper_settings
 from odradek.broker.machine.log_setup import muted
 from odradek.broker.machine.startup_error import StartupError

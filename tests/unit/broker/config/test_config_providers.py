@@ -13,9 +13,9 @@ import pytest
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.config_providers import Variable, resolve_variables, without_values
 from odradek.broker.config.config_sources import gather_settings
-from odradek.broker.config.dynamic_config import WITH_VARIABLES, DynamicBrokerConfig
-from odradek.broker.config.dynamic_passwords import Passwords
-from odradek.broker.config.reconfiguration import check_change
+from odradek.broker.config.dynamic.dynamic_config import WITH_VARIABLES, DynamicBrokerConfig
+from odradek.broker.config.dynamic.dynamic_passwords import Passwords
+from odradek.broker.config.dynamic.reconfiguration import check_change
 from odradek.broker.machine.startup_error import StartupError
 from odradek.storage.config.config_def import ConfigError
 from odradek.storage.disk.ports import InlineIoPool

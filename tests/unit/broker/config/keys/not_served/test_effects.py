@@ -9,9 +9,10 @@ from types import ModuleType
 
 import pytest
 
-from odradek.broker.config import config_checks, config_keys, config_values, reconfiguration
+from odradek.broker.config import config_checks, config_keys, config_values
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.config_keys import BROKER_CONFIG_KEYS, BrokerConfigKey
+from odradek.broker.config.dynamic import reconfiguration
 from odradek.broker.config.keys import key
 from odradek.broker.config.keys.groups import ASSIGNORS
 from odradek.broker.config.keys.not_served.effects import REFUSED, REFUSED_VALUES, WITHOUT_EFFECT, effect

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from odradek.broker.config.config_keys import BROKER_CONFIGS
-from odradek.broker.config.reconfiguration import (
+from odradek.broker.config.dynamic.reconfiguration import (
     PER_LISTENER_ONLY,
     check_change,
     check_reconfiguration,
@@ -29,7 +29,7 @@ from odradek.storage.config.config_def import ConfigDef, ConfigError, ConfigValu
 
 if TYPE_CHECKING:
     from odradek.broker.config.broker_config import BrokerConfig
-    from odradek.broker.config.dynamic_passwords import Passwords
+    from odradek.broker.config.dynamic.dynamic_passwords import Passwords
     from odradek.controller.controller import Controller
     from odradek.storage.manager.log_manager import LogManager
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from odradek.broker.config.broker_config import BrokerConfig
-from odradek.broker.config.dynamic_passwords import Passwords
+from odradek.broker.config.dynamic.dynamic_passwords import Passwords
 from odradek.broker.config.password_encoder import PasswordEncoder
 from odradek.storage.config.config_def import ConfigError, Password
 from odradek.storage.disk.ports import InlineIoPool

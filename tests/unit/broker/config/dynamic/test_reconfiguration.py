@@ -8,8 +8,13 @@ from __future__ import annotations
 import pytest
 
 from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.config.dynamic.reconfiguration import (
+    check_change,
+    check_reconfiguration,
+    is_password,
+    names_of_one_broker,
+)
 from odradek.broker.config.keys.sasl import DEFAULT_PRINCIPAL_BUILDER, UNSECURED_VALIDATOR
-from odradek.broker.config.reconfiguration import check_change, check_reconfiguration, is_password, names_of_one_broker
 from odradek.storage.config.config_def import ConfigError
 
 

@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, cast
 
-from odradek.broker.config.reconfiguration import is_password
+from odradek.broker.config.dynamic.reconfiguration import is_password
 from odradek.storage.config.config_def import ConfigError, Password
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import cast
 import pytest
 
 from odradek.broker.config.broker_config import BrokerConfig
-from odradek.broker.config.dynamic_config import DynamicBrokerConfig
-from odradek.broker.config.dynamic_passwords import Passwords
+from odradek.broker.config.dynamic.dynamic_config import DynamicBrokerConfig
+from odradek.broker.config.dynamic.dynamic_passwords import Passwords
 from odradek.controller.controller import Controller
 from odradek.controller.znodes.znodes import DEFAULT_ENTITY
 from odradek.storage.cleaning.log_cleaner import LogCleaner

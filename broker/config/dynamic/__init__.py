@@ -1,0 +1,1 @@
+"""Configs that change while the broker runs: which may change, to what, and their passwords."""
