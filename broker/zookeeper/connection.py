@@ -23,7 +23,7 @@ from odradek.broker.zookeeper.jute import JuteError, Reader
 from odradek.controller.tree.service_store import PASSWORD_BYTES, StoredSession
 
 if TYPE_CHECKING:
-    from odradek.broker.zookeeper.request_processor import RequestProcessor
+    from odradek.broker.zookeeper.requests.request_processor import RequestProcessor
     from odradek.broker.zookeeper.service_settings import ServiceSettings
     from odradek.broker.zookeeper.session_tracker import SessionTracker
     from odradek.broker.zookeeper.tree_thread import TreeThread

@@ -22,7 +22,7 @@ from odradek.controller.tree.service_store import StoreUnavailable
 
 if TYPE_CHECKING:
     from odradek.broker.zookeeper.connection import ServiceConnection, ServiceStats
-    from odradek.broker.zookeeper.request_processor import RequestProcessor
+    from odradek.broker.zookeeper.requests.request_processor import RequestProcessor
     from odradek.broker.zookeeper.service_settings import ServiceSettings
     from odradek.broker.zookeeper.session_tracker import SessionTracker
     from odradek.broker.zookeeper.tree_thread import TreeThread

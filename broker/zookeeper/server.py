@@ -19,7 +19,7 @@ from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.network.sockets.stream_server import stop_listening
 from odradek.broker.zookeeper.connection import ServiceConnection, ServiceStats
 from odradek.broker.zookeeper.four_letter_words import WordAnswers
-from odradek.broker.zookeeper.request_processor import RequestProcessor
+from odradek.broker.zookeeper.requests.request_processor import RequestProcessor
 from odradek.broker.zookeeper.session_tracker import SessionTracker
 from odradek.broker.zookeeper.tree_thread import TreeThread
 from odradek.controller.tree.private_file import IN_MEMORY

@@ -17,8 +17,8 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeAlias
 
-from odradek.broker.zookeeper.data_tree import CONFIG_ACL
-from odradek.broker.zookeeper.request_processor import RequestProcessor
+from odradek.broker.zookeeper.requests.request_processor import RequestProcessor
+from odradek.broker.zookeeper.tree.data_tree import CONFIG_ACL
 from odradek.controller.tree.service_store import ServiceStore, StoredSession, StoreUnavailable, open_store
 from odradek.timer.clock import Clock
 

@@ -17,7 +17,7 @@ from odradek.timer.clock import SystemClock
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from odradek.broker.zookeeper.request_processor import RequestProcessor
+    from odradek.broker.zookeeper.requests.request_processor import RequestProcessor
 
 T = TypeVar("T")
 

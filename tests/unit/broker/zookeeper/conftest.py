@@ -7,8 +7,8 @@ import struct
 import pytest
 
 from odradek.broker.zookeeper.client import Client
-from odradek.broker.zookeeper.data_tree import CONFIG_ACL
-from odradek.broker.zookeeper.request_processor import RequestProcessor
+from odradek.broker.zookeeper.requests.request_processor import RequestProcessor
+from odradek.broker.zookeeper.tree.data_tree import CONFIG_ACL
 from odradek.controller.tree.service_store import ServiceStore, StoredSession
 from odradek.timer.clock import ManualClock
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.zookeeper.request_processor import RequestProcessor
+from odradek.broker.zookeeper.requests.request_processor import RequestProcessor
 from odradek.broker.zookeeper.tree_thread import CALLS_A_TURN, OUTPUT_BYTES_MAX, OUTPUTS_MAX, TreeThread
 from odradek.controller.tree.service_store import ServiceStore, StoreUnavailable
 from odradek.timer.clock import ManualClock

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.broker.zookeeper import watch_manager
 from odradek.broker.zookeeper.codes import EventType, LimitExceeded
-from odradek.broker.zookeeper.watch_manager import WATCH_BYTES, WatcherMode, WatchManager
+from odradek.broker.zookeeper.tree import watch_manager
+from odradek.broker.zookeeper.tree.watch_manager import WATCH_BYTES, WatcherMode, WatchManager
 
 CHANGED, CHILDREN, CREATED = EventType.DATA_CHANGED, EventType.CHILDREN_CHANGED, EventType.CREATED
 

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.broker.zookeeper.acl_check import (
+from odradek.broker.zookeeper.codes import Code, Permission, Refused
+from odradek.broker.zookeeper.jute import Acl, Identity
+from odradek.broker.zookeeper.tree.acl_check import (
     ACLS_MAX,
     ANYONE,
     OPEN,
@@ -14,8 +16,6 @@ from odradek.broker.zookeeper.acl_check import (
     user_name,
     without_hashes,
 )
-from odradek.broker.zookeeper.codes import Code, Permission, Refused
-from odradek.broker.zookeeper.jute import Acl, Identity
 
 ALICE = Identity("digest", digest("alice:secret"))
 HERE = Identity("ip", "10.1.2.3")

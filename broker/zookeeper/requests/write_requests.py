@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
 
 from odradek.broker.zookeeper import jute
-from odradek.broker.zookeeper.acl_check import fixed_acls
 from odradek.broker.zookeeper.client import Client
 from odradek.broker.zookeeper.codes import ERROR_RESULT, Code, OpCode, Permission, Refused
-from odradek.broker.zookeeper.data_tree import SPECIAL_PATHS, DataTree
 from odradek.broker.zookeeper.jute import Acl, JuteError, Reader
+from odradek.broker.zookeeper.tree.acl_check import fixed_acls
+from odradek.broker.zookeeper.tree.data_tree import SPECIAL_PATHS, DataTree
 from odradek.controller.tree.metadata_tree import ANY_VERSION, NO_OWNER, BadArguments, check_path
 from odradek.controller.tree.service_store import CONTAINER
 

@@ -7,9 +7,10 @@ import random
 
 import pytest
 
-from odradek.broker.zookeeper import read_requests, watch_manager
 from odradek.broker.zookeeper.codes import Code, OpCode
-from odradek.broker.zookeeper.data_tree import _kept_acls
+from odradek.broker.zookeeper.requests import read_requests
+from odradek.broker.zookeeper.tree import watch_manager
+from odradek.broker.zookeeper.tree.data_tree import _kept_acls
 from tests.support.wire.zookeeper_script import (
     auth,
     create,

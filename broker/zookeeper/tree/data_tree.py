@@ -13,7 +13,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.broker.zookeeper import jute
-from odradek.broker.zookeeper.acl_check import OPEN, READ_ONLY, check_acl, is_allowed
 from odradek.broker.zookeeper.client import Client
 from odradek.broker.zookeeper.codes import (
     NOTIFICATION_XID,
@@ -25,7 +24,8 @@ from odradek.broker.zookeeper.codes import (
     Refused,
 )
 from odradek.broker.zookeeper.jute import Acl
-from odradek.broker.zookeeper.watch_manager import WatchManager
+from odradek.broker.zookeeper.tree.acl_check import OPEN, READ_ONLY, check_acl, is_allowed
+from odradek.broker.zookeeper.tree.watch_manager import WatchManager
 from odradek.controller.tree.metadata_tree import NO_OWNER, parent_path
 from odradek.controller.tree.service_store import CONTAINER
 

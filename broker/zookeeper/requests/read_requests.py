@@ -9,13 +9,13 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from odradek.broker.zookeeper import jute
-from odradek.broker.zookeeper.acl_check import is_allowed, user_name, without_hashes
 from odradek.broker.zookeeper.client import Client
 from odradek.broker.zookeeper.codes import Code, EventType, LimitExceeded, OpCode, Permission, Refused
-from odradek.broker.zookeeper.data_tree import DataTree
 from odradek.broker.zookeeper.jute import JuteError, Reader
-from odradek.broker.zookeeper.watch_manager import WatcherMode, WatchManager
-from odradek.broker.zookeeper.write_requests import IN_MULTI, error_result, multi_body, operations_of
+from odradek.broker.zookeeper.requests.write_requests import IN_MULTI, error_result, multi_body, operations_of
+from odradek.broker.zookeeper.tree.acl_check import is_allowed, user_name, without_hashes
+from odradek.broker.zookeeper.tree.data_tree import DataTree
+from odradek.broker.zookeeper.tree.watch_manager import WatcherMode, WatchManager
 
 Handler: TypeAlias = Callable[[DataTree, Client, Reader], bytes]
 """Returns the body of the answer. Raises Refused, or JuteError for bytes that it cannot decode."""

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from odradek.broker.zookeeper.acl_check import OPEN
 from odradek.broker.zookeeper.codes import OpCode
 from odradek.broker.zookeeper.jute import Acl, Identity
+from odradek.broker.zookeeper.tree.acl_check import OPEN
 from tests.support.wire.zookeeper_script import auth, create, path_and_version, path_and_watch, set_data
 from tests.unit.broker.zookeeper.conftest import Service, TestedClient
 

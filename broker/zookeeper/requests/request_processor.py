@@ -15,13 +15,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from odradek.broker.zookeeper import jute
-from odradek.broker.zookeeper.acl_check import proved_identity
 from odradek.broker.zookeeper.client import IDENTITIES_MAX, Client
 from odradek.broker.zookeeper.codes import PING_XID, Code, LimitExceeded, OpCode, Refused
-from odradek.broker.zookeeper.data_tree import DataTree
 from odradek.broker.zookeeper.jute import JuteError, Reader
-from odradek.broker.zookeeper.read_requests import READS
-from odradek.broker.zookeeper.write_requests import apply_multi, apply_write, decoded, decoded_multi, op_code
+from odradek.broker.zookeeper.requests.read_requests import READS
+from odradek.broker.zookeeper.requests.write_requests import apply_multi, apply_write, decoded, decoded_multi, op_code
+from odradek.broker.zookeeper.tree.acl_check import proved_identity
+from odradek.broker.zookeeper.tree.data_tree import DataTree
 
 if TYPE_CHECKING:
     from odradek.controller.tree.service_store import ServiceStore, StoredSession

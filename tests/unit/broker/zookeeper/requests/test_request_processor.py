@@ -124,7 +124,7 @@ def test_requests_of_ensembles_and_servers_are_refused(client: TestedClient) -> 
 
 
 def test_a_session_that_is_stored_is_known_after_a_restart(service: Service, client: TestedClient) -> None:
-    from odradek.broker.zookeeper.request_processor import RequestProcessor
+    from odradek.broker.zookeeper.requests.request_processor import RequestProcessor
 
     again = RequestProcessor(service.store, service.ended.append)
     connection = RecordedConnection()

@@ -1,0 +1,1 @@
+"""Requests that read and write the tree, and their answers."""

@@ -1,0 +1,1 @@
+"""The tree of nodes as requests see it: ACLs, watches, events."""
