@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.faults.answers.answer_errors import deepest, levels
 from odradek.broker.faults.request_topics import Keep, TopicName, means_all_topics, topics_of
-from odradek.broker.faults.rules.rules import ALWAYS, CorruptCrc, Error, Match, Rule, StaleMetadata
+from odradek.broker.faults.rules.rules import ALWAYS, CorruptCrc, Error, Level, Match, Rule, StaleMetadata
 from odradek.protocol.api import API, ApiKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from odradek.broker.faults.record import FaultEvent
-    from odradek.broker.faults.rules.rules import Level
     from odradek.protocol.codec.schema import Request
     from odradek.protocol.headers import RequestHeader
 
@@ -53,6 +52,10 @@ class Facts:
     @cached_property
     def means_all_topics(self) -> bool:
         return means_all_topics(self.request, self.header.api_version)
+
+    @property
+    def has_topics(self) -> bool:
+        return self.means_all_topics or bool(self.partitions)
 
     def names(self, keep: Keep) -> bool:
         return self.means_all_topics or any(keep(topic, index) for topic, index in self.partitions)
@@ -127,12 +130,17 @@ def _meets(match: Match, facts: Facts) -> bool:
 
 
 def _has_effect(rule: Rule, facts: Facts) -> bool:
-    """Whether the API, in this version, has what the action changes."""
+    """Whether the API, in this version, has what the action changes, and the answer has such an entry.
+
+    Clients may begin with a Metadata that names no topics: an error of topics has no place in its answer.
+    """
     action, key = rule.action, ApiKey(facts.header.api_key)
     if isinstance(action, StaleMetadata):
         return key is ApiKey.METADATA
     if isinstance(action, CorruptCrc):
         return key is ApiKey.FETCH
     if isinstance(action, Error):
-        return level_of(action, key, facts.header.api_version) is not None
+        level = level_of(action, key, facts.header.api_version)
+        is_of_topics = level is Level.PARTITION or (level is Level.ENTRY and key is ApiKey.METADATA)
+        return facts.has_topics if is_of_topics else level is not None
     return True

@@ -19,6 +19,7 @@ from aiokafka.structs import TopicPartition as AiokafkaTopicPartition
 from kafka.structs import TopicPartition as KafkaPythonTopicPartition
 
 from tests.support.processes.apache.jvm import QUICK_START, java_executable, libs_dir
+from tests.support.testing.kafka_python import commit_after_rebalance
 
 PROGRAM = Path(__file__).parents[1] / "jvm" / "FaultedClient.java"
 LIMIT_S = 5
@@ -232,21 +233,10 @@ class KafkaPython:
             consumer.partitions_for_topic(topic)  # else it joins first without partitions, and may then get stuck
             consumer.subscribe([topic])
             self._read(consumer)
-            self._commit_after_rebalance(consumer)
+            commit_after_rebalance(consumer, None, LIMIT_S)
             return "committed"
         finally:
             consumer.close()
-
-    def _commit_after_rebalance(self, consumer: kafka.KafkaConsumer) -> None:
-        """A poll may return records while its member joins again; the client then says: poll, and commit again."""
-        end = time.monotonic() + LIMIT_S
-        while True:
-            try:
-                return consumer.commit()
-            except kafka.errors.RebalanceInProgressError:
-                if time.monotonic() > end:
-                    raise
-                consumer.poll(100)
 
     def _read(self, consumer: kafka.KafkaConsumer) -> str:
         end = time.monotonic() + LIMIT_S

@@ -114,11 +114,13 @@ class _Polled:
         assert not self._thread.is_alive()
 
     def _run(self) -> None:
-        while not self._is_closing.is_set():
-            self.poll()
-            while self._commits:
-                self.commit_now(*self._commits.pop(0))
-        self.leave()
+        try:
+            while not self._is_closing.is_set():
+                self.poll()
+                while self._commits:
+                    self.commit_now(*self._commits.pop(0))
+        finally:
+            self.leave()
 
     def poll(self) -> None:
         raise NotImplementedError
@@ -228,7 +230,10 @@ class _KafkaPythonConsumer(_Polled):
     def commit_now(self, topic: str, partition: int, offset: int) -> None:
         from kafka import OffsetAndMetadata, TopicPartition
 
-        self._consumer.commit({TopicPartition(topic, partition): OffsetAndMetadata(offset, "by test", -1)})
+        from tests.support.testing.kafka_python import commit_after_rebalance
+
+        offsets = {TopicPartition(topic, partition): OffsetAndMetadata(offset, "by test", -1)}
+        commit_after_rebalance(self._consumer, offsets, TIME_LIMIT_S)
 
     def leave(self) -> None:
         self._consumer.close()

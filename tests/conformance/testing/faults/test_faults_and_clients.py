@@ -49,11 +49,14 @@ PRODUCE, FETCH, COMMIT, END = (
     {"api": "EndTxn", "times": 1},
 )
 
+METADATA = {"topic": "t", "times": 1}
+"""A client's first Metadata names no topics, or this one if a record was sent soon enough."""
+
 ROWS = [
     Row(work="produce", fault="not_leader", keys={"api": "Produce", "times": 2}, seen=same("offset 0", 1, changed=2)),
     Row(work="produce", fault="leader_not_available", keys={"times": 1}, seen=same("offset 0", 1)),
     # The first answer says that there is no such topic, and the second one says so again although it was created.
-    Row(work="produce", fault="stale_metadata", keys={"times": 1}, is_topic_there=False, seen=same("offset 0", 1)),
+    Row(work="produce", fault="stale_metadata", keys=METADATA, is_topic_there=False, seen=same("offset 0", 1)),
     Row(work="produce", fault="isr_shrunk", keys=PRODUCE, seen=same("offset 0", 1)),
     Row(
         work="produce",

@@ -98,3 +98,12 @@ def test_an_action_without_a_place_in_the_answer_does_not_fire() -> None:
     assert not state.fires(facts(produce), 0)  # an answer to Produce has no code at the top
     assert state.fires(facts(HEARTBEAT), 0)
     assert not new_state(1, rule_of({"action": "corrupt_crc"}), 0).fires(facts(HEARTBEAT), 0)
+
+
+@pytest.mark.parametrize("at", ["entry", "partition"])
+def test_an_error_of_topics_does_not_fire_for_a_metadata_without_topics(at: str) -> None:
+    rule = rule_of({"action": "error", "code": 5, "at": at, "times": 1})
+    none, one, every = ([], [MetadataRequestTopic(name="t")], None)
+    state = new_state(1, rule, 0)
+    assert [state.fires(facts(MetadataRequest(topics=topics)), 0) for topics in (none, one)] == [False, True]
+    assert new_state(1, rule, 0).fires(facts(MetadataRequest(topics=every)), 0)
