@@ -22,10 +22,10 @@ from odradek.coordinator.group.group_administration import (
     not_described,
 )
 from odradek.coordinator.group.group_metadata_manager import GroupMetadataManager
-from odradek.coordinator.group.joining import GroupJoiner, Join
-from odradek.coordinator.group.membership import Membership
-from odradek.coordinator.group.offset_service import OffsetService
-from odradek.coordinator.group.rebalance import Rebalancer
+from odradek.coordinator.group.members.joining import GroupJoiner, Join
+from odradek.coordinator.group.members.membership import Membership
+from odradek.coordinator.group.members.rebalance import Rebalancer
+from odradek.coordinator.group.offsets.offset_service import OffsetService
 from odradek.coordinator.group.state.group_metadata import GroupMetadata
 from odradek.coordinator.group.state.group_states import GroupRequest
 from odradek.coordinator.group.state.responses import (

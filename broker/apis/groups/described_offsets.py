@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from odradek.broker.apis.authorization import authorize, filter_by_authorized
 from odradek.broker.apis.groups.group_requests import group_context
 from odradek.controller.model.acls import AclOperation, ResourceType
-from odradek.coordinator.group.offset_api import (
+from odradek.coordinator.group.offsets.offset_api import (
     INVALID_OFFSET,
     NO_METADATA,
     offset_fetch_error,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from odradek.broker.apis.groups.described_offsets import FIRST_BATCHED_VERSION, fetch_of_groups, fetch_of_one_group
 from odradek.broker.apis.groups.group_requests import group_context
 from odradek.broker.apis.services import in_slices
-from odradek.coordinator.group.offset_api import INVALID_OFFSET
+from odradek.coordinator.group.offsets.offset_api import INVALID_OFFSET
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from odradek.coordinator.group.config import GroupConfig
-from odradek.coordinator.group.rebalance import Rebalancer
+from odradek.coordinator.group.members.rebalance import Rebalancer
 from odradek.coordinator.group.state.group_metadata import GroupMetadata
 from odradek.coordinator.group.state.group_states import GroupEvent, GroupState
 from odradek.coordinator.group.state.member import MemberMetadata

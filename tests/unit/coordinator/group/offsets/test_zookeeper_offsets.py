@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+from odradek.coordinator.group.offsets.zookeeper_offsets import commit_to_tree, fetch_from_tree
 from odradek.coordinator.group.state.group_offsets import OffsetAndMetadata
-from odradek.coordinator.group.zookeeper_offsets import commit_to_tree, fetch_from_tree
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_commit import OffsetCommitResponse
 from odradek.protocol.messages.offset_fetch import (

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.coordinator.group.offset_api import (
+from odradek.coordinator.group.offsets.offset_api import (
     fetched_offsets,
     offset_commit_response,
     offset_fetch_error,

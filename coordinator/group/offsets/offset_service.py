@@ -13,7 +13,8 @@ from collections.abc import Generator
 
 from odradek.coordinator.group.context import GroupRequestContext
 from odradek.coordinator.group.group_metadata_manager import OFFSET_APPEND_ERRORS, GroupMetadataManager
-from odradek.coordinator.group.offset_api import (
+from odradek.coordinator.group.members.sessions import MemberSessions
+from odradek.coordinator.group.offsets.offset_api import (
     fetched_offsets,
     offset_commit_response,
     offset_delete_response,
@@ -25,12 +26,11 @@ from odradek.coordinator.group.offset_api import (
     transactional_offsets_to_commit,
     txn_offset_commit_response,
 )
-from odradek.coordinator.group.sessions import MemberSessions
+from odradek.coordinator.group.offsets.zookeeper_offsets import commit_to_tree, fetch_from_tree
 from odradek.coordinator.group.state.group_metadata import GroupMetadata
 from odradek.coordinator.group.state.group_offsets import OffsetAndMetadata
 from odradek.coordinator.group.state.group_states import GroupRequest, GroupState
 from odradek.coordinator.group.validation import refusal_for, validate_offset_commit
-from odradek.coordinator.group.zookeeper_offsets import commit_to_tree, fetch_from_tree
 from odradek.coordinator.ports import ConsumerOffsetTree, Respond, TransactionalProducer, TransactionVerifier
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse

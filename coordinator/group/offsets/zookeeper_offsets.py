@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from odradek.coordinator.group.offset_api import (
+from odradek.coordinator.group.offsets.offset_api import (
     INVALID_OFFSET,
     NO_METADATA,
     Outcome,

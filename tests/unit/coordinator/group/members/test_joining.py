@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from odradek.coordinator.group.context import GroupRequestContext
-from odradek.coordinator.group.joining import Join
+from odradek.coordinator.group.members.joining import Join
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from tests.support.transcripts.group_transcript import Transcript

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from odradek.coordinator.group.config import NEW_MEMBER_JOIN_TIMEOUT_MS
-from odradek.coordinator.group.sessions import MemberSessions
+from odradek.coordinator.group.members.sessions import MemberSessions
 from odradek.coordinator.group.state.group_metadata import GroupMetadata
 from odradek.coordinator.group.state.group_states import GroupEvent
 from odradek.coordinator.group.state.member import MemberMetadata

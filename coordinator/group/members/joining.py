@@ -31,7 +31,7 @@ from dataclasses import dataclass
 
 from odradek.coordinator.group.config import GroupConfig
 from odradek.coordinator.group.context import GroupRequestContext
-from odradek.coordinator.group.rebalance import Rebalancer, StoreGroup
+from odradek.coordinator.group.members.rebalance import Rebalancer, StoreGroup
 from odradek.coordinator.group.state.group_metadata import GroupMetadata
 from odradek.coordinator.group.state.group_states import GroupState
 from odradek.coordinator.group.state.member import MemberMetadata, Protocols

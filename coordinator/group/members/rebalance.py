@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from odradek.coordinator.group.config import GroupConfig
-from odradek.coordinator.group.sessions import MemberSessions
+from odradek.coordinator.group.members.sessions import MemberSessions
 from odradek.coordinator.group.state.group_metadata import GroupMetadata
 from odradek.coordinator.group.state.group_states import GroupEvent, GroupState
 from odradek.coordinator.group.state.member import MemberMetadata

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 
-from odradek.coordinator.group.rebalance import Rebalancer
+from odradek.coordinator.group.members.rebalance import Rebalancer
 from odradek.coordinator.group.state.group_metadata import GroupMetadata
 from odradek.coordinator.group.state.group_states import GroupRequest, GroupState
 from odradek.coordinator.group.state.responses import UNKNOWN_MEMBER_ID, sync_error

@@ -1,0 +1,1 @@
+"""Members of groups: joining, rebalances, leaving, sessions."""

@@ -1,0 +1,1 @@
+"""Committed offsets: requests about them, and those that old clients keep in the metadata tree."""
