@@ -33,6 +33,7 @@ BESIDE_APACHE = (
     "long_polling",
     "pauses",
     "compaction",
+    "spark",
 )
 PARTS = tuple(sorted(path.stem.removeprefix("bench_") for path in (HERE / "parts").glob("bench_*.py")))
 PART_TIMEOUT_S = 600

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import psutil
@@ -10,7 +11,7 @@ import psutil
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Processor seconds of a process, all its threads together."""
+    """Processor seconds of a process and its worker processes, all their threads together."""
 
     user_s: float
     system_s: float
@@ -24,8 +25,15 @@ class Usage:
 
 
 def usage_of(pid: int) -> Usage:
-    times = psutil.Process(pid).cpu_times()
-    return Usage(times.user, times.system)
+    """Of a process, of the children that run, and of those that have ended and that it has waited for."""
+    process = psutil.Process(pid)
+    times = process.cpu_times()
+    user_s, system_s = times.user + times.children_user, times.system + times.children_system
+    for child in process.children(recursive=True):
+        with suppress(psutil.NoSuchProcess):  # it has ended in the meantime
+            times = child.cpu_times()
+            user_s, system_s = user_s + times.user, system_s + times.system
+    return Usage(user_s, system_s)
 
 
 def resident_mb(pid: int) -> float:

@@ -6,8 +6,8 @@ import os
 import shutil
 import sys
 import threading
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import chdir, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ import confluent_kafka
 import psutil
 import pytest
 
+from spark_jobs.common.connector import spark_session
 from tests.support.processes.apache.jvm import REPOSITORY
 from tests.support.processes.process import ManagedProcess
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import DataStreamReader
 
 FLUSH_TIMEOUT_S = 30
+JVM_STOP_TIMEOUT_S = 30
 CLASSES = REPOSITORY / ".cache" / "spark" / "test-classes.jsa"
 # PySpark leaves it to the garbage collector to close the socket that brought it rows.
 MARKS = [
@@ -49,6 +51,21 @@ def quick_conf(directory: Path) -> dict[str, str]:
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
     }
+
+
+@contextmanager
+def local_session(name: str, directory: Path, conf: Mapping[str, str]) -> Iterator[SparkSession]:
+    """A session in this process with two cores; its JVM ends with the block."""
+    with chdir(directory):  # Spark 4.0.0 makes a folder `artifacts` where it is started
+        session = spark_session(name, master="local[2]", conf=conf)
+    gateway = session.sparkContext._gateway
+    try:
+        yield session
+    finally:
+        session.stop()
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait(JVM_STOP_TIMEOUT_S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
