@@ -10,8 +10,8 @@ KafkaController.checkAndTriggerAutoLeaderRebalance.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
 
 from odradek.controller.controllership import CREATION
 from odradek.controller.events import ElectionTrigger, ElectionType, ReplicaLeaderElection
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from odradek.protocol.topic_partition import TopicPartition
 
 logger = logging.getLogger("odradek.controller")
+
+NAMED_MAX: Final = 1_000
+"""Partitions that the line of an election names: 100,000 names would hold the event loop up."""
 
 ZK_ELECTION = ReplicaLeaderElection(None, ElectionType.PREFERRED, ElectionTrigger.ZK)
 
@@ -98,13 +101,36 @@ async def on_replica_election(
         strategy = ElectionStrategy.OFFLINE_UNCLEAN
     else:
         strategy = ElectionStrategy.OFFLINE
+    logger.info(
+        "Starting replica leader election (%s) for partitions %s triggered by %s",
+        election_type.name,
+        _names(partitions),
+        trigger.value,
+    )
     try:
-        return await controllership.partition_states.handle_state_changes(partitions, PartitionState.ONLINE, strategy)
+        results = await controllership.partition_states.handle_state_changes(
+            partitions, PartitionState.ONLINE, strategy
+        )
+        if trigger is not ElectionTrigger.ADMIN_CLIENT:  # an administrator gets the errors in the answer
+            async for partition, result in in_turns(results.items()):
+                if isinstance(result, StateChangeFailed):
+                    logger.error(
+                        "Error completing replica leader election (%s) for partition %s: %s",
+                        election_type.name,
+                        partition,
+                        result,
+                    )
+        return results
     finally:
         if trigger is ElectionTrigger.ZK:
             await controllership.client.delete_node(znodes.PREFERRED_REPLICA_ELECTION, controllership.fence)
             # This event sets the watch for the next node.
             controllership.put(ZK_ELECTION)
+
+
+def _names(partitions: Sequence[TopicPartition]) -> str:
+    names = ",".join(map(str, partitions[:NAMED_MAX]))
+    return names if len(partitions) <= NAMED_MAX else f"{names} and {len(partitions) - NAMED_MAX} more"
 
 
 async def resume_pending_elections(controllership: Controllership) -> None:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
+from typing import TypeGuard
 
 import pytest
 
@@ -277,6 +278,20 @@ def test_what_is_defined_is_used_by_more_than_tests(ours: list[Source]) -> None:
     none(f"{one} is named by tests alone" for one in sorted(unused - excused))
     needless = (excuse for excuse in NAMED_BY_TESTS_ALONE if not any(one.startswith(excuse) for one in unused))
     none(f"{excuse} needs no excuse: all of it is used" for excuse in needless)
+
+
+def test_private_constants_and_loggers_are_used(ours: list[Source]) -> None:
+    """By the module that assigns them. Names that its texts have count: a table may name them."""
+    for_its_own = re.compile(r"_(?!_)\w|logger$|state_change_log$")
+    for each in ours:
+        assigned = [node for node in each.tree.body if isinstance(node, ast.Assign | ast.AnnAssign)]
+        names = {name.id for node in assigned for name in ast.walk(node) if is_assigned(name)}
+        unused = {name for name in names if for_its_own.match(name) and len(re.findall(rf"\b{name}\b", each.text)) < 2}
+        none(f"{each.name} does not use {name}" for name in sorted(unused))
+
+
+def is_assigned(node: ast.AST) -> TypeGuard[ast.Name]:
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
 
 
 def test_what_stands_for_nothing_is_defined_once(ours: list[Source]) -> None:

@@ -9,7 +9,6 @@ Kafka: GroupCoordinator, GroupCoordinatorAdapter.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
@@ -68,8 +67,6 @@ if TYPE_CHECKING:
     from odradek.coordinator.group.observer import GroupObserver
 
 __all__ = ["GroupConfig", "GroupCoordinator", "GroupRequestContext"]
-
-_log = logging.getLogger(__name__)
 
 
 class GroupCoordinator:

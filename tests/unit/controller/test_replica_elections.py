@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import pytest
+
 from odradek.controller.controller import FIRST_LEADER_REBALANCE_MS
-from odradek.controller.events import ElectionType
+from odradek.controller.events import ElectionTrigger, ElectionType
+from odradek.controller.replica_elections import NAMED_MAX, on_replica_election
 from odradek.controller.tree.metadata_tree import Create
 from odradek.controller.znodes import znodes
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -52,6 +55,42 @@ async def test_a_preferred_leader_gets_its_partition_back() -> None:
         assert await elect(cluster, T0, ElectionType.PREFERRED) == 1
         assert await cluster.state("t") == (1, (0, 1), 2, 3)
         assert await elect(cluster, T0, ElectionType.PREFERRED) is ErrorCode.ELECTION_NOT_NEEDED
+
+
+@async_test
+async def test_elections_are_logged_with_the_words_of_apache_kafka(caplog: pytest.LogCaptureFixture) -> None:
+    async with controller_cluster() as cluster:
+        await cluster.start(0)
+        await cluster.start(1)
+        await cluster.create("t", {0: [1, 0]})
+        await cluster.kill(1)
+        caplog.clear()
+        caplog.set_level("INFO", "odradek.controller")
+        await elect(cluster, T0, ElectionType.PREFERRED)
+        await cluster.client.tree.run(Create(znodes.PREFERRED_REPLICA_ELECTION, znodes.encode_partitions([T0])))
+        await cluster.settle()
+    lines = [record.getMessage() for record in caplog.records if "replica leader election" in record.getMessage()]
+    assert lines[:2] == [
+        "Starting replica leader election (PREFERRED) for partitions t-0 triggered by AdminClientTriggered",
+        "Starting replica leader election (PREFERRED) for partitions t-0 triggered by ZkTriggered",
+    ]
+    (failed,) = lines[2:]
+    assert failed.startswith("Error completing replica leader election (PREFERRED) for partition t-0: ")
+
+
+@async_test
+async def test_an_election_of_many_partitions_names_the_first(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "odradek.controller")
+    async with controller_cluster() as cluster:
+        await cluster.start(0)
+        controllership = cluster.controller._controllership
+        for count in (NAMED_MAX, NAMED_MAX + 1):
+            caplog.clear()
+            partitions = [TopicPartition("none", index) for index in range(count)]
+            await on_replica_election(controllership, partitions, ElectionType.UNCLEAN, ElectionTrigger.ADMIN_CLIENT)
+            (line,) = [each.getMessage() for each in caplog.records if "Starting replica" in each.getMessage()]
+            assert line.count("none-") == NAMED_MAX
+            assert (" and 1 more " in line) == (count > NAMED_MAX)
 
 
 @async_test

@@ -220,7 +220,7 @@ def _json_field(field: bytes | None) -> object:
         return {"base64": b64encode(field).decode()}
 
 
-_DIM, _CYAN, _YELLOW, _GREEN, _MAGENTA, _RED, _OFF = "2", "36", "33", "32", "35", "31", "0"
+_DIM, _CYAN, _YELLOW, _MAGENTA, _RED, _OFF = "2", "36", "33", "35", "31", "0"
 
 
 def pretty_line(*, with_colours: bool) -> RecordFormat:
