@@ -270,8 +270,10 @@ class Controller:
             case ev.TopicDeletionStopReplicaResponseReceived():
                 await topic_changes.process_topic_deletion_stop_replica_response(controllership, event)
             case ev.UncleanLeaderElectionEnable():
+                logger.info("Unclean leader election has been enabled by default")
                 await controllership.partition_states.trigger_online_state_change()
             case ev.TopicUncleanLeaderElectionEnable(topic):
+                logger.info("Unclean leader election has been enabled for topic %s", topic)
                 await controllership.partition_states.trigger_online_state_change(topic)
             case ev.AutoPreferredReplicaLeaderElection():
                 await self._process_auto_preferred_replica_leader_election(controllership)
@@ -427,6 +429,7 @@ class Controller:
 
     async def _process_auto_preferred_replica_leader_election(self, controllership: Controllership) -> None:
         try:
+            logger.info("Processing automatic preferred replica leader election")
             await elections.check_and_trigger_auto_leader_rebalance(controllership)
         finally:
             self._schedule_rebalance(self.config.leader_imbalance_check_interval_seconds * 1000)

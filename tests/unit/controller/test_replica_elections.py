@@ -7,6 +7,7 @@ from odradek.controller.events import ElectionTrigger, ElectionType
 from odradek.controller.replica_elections import NAMED_MAX, on_replica_election
 from odradek.controller.tree.metadata_tree import Create
 from odradek.controller.znodes import znodes
+from odradek.controller.znodes.config_nodes import write_entity_config
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.alter_partition import (
     AlterPartitionRequest,
@@ -131,11 +132,12 @@ async def test_an_administrator_may_elect_an_unclean_leader() -> None:
 
 
 @async_test
-async def test_enabling_unclean_election_for_a_topic_elects_at_once() -> None:
+async def test_enabling_unclean_election_for_a_topic_elects_at_once(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "odradek.controller")
     async with controller_cluster() as cluster:
         await cluster.start(0)
         await cluster.start(1)
-        topic_id = (await cluster.create("t", {0: [1, 0]}, {"unclean.leader.election.enable": "true"})).topic_id
+        topic_id = (await cluster.create("t", {0: [1, 0]})).topic_id
         partition = RequestPartitionData(partition_index=0, new_isr_with_epochs=[BrokerState(broker_id=1)])
         request = AlterPartitionRequest(
             broker_id=1,
@@ -144,20 +146,27 @@ async def test_enabling_unclean_election_for_a_topic_elects_at_once() -> None:
         )
         await cluster.controller.alter_partition(request, 3)
         await cluster.kill(1)
-        assert (await cluster.state("t"))[:2] == (0, (0,))
+        assert (await cluster.state("t"))[:2] == (-1, (1,))
+        await write_entity_config(cluster.client, "topics/t", {"unclean.leader.election.enable": "true"})
         cluster.controller.enable_topic_unclean_leader_election("t")
+        await cluster.settle()
+        assert (await cluster.state("t"))[:2] == (0, (0,))
+        assert "Unclean leader election has been enabled for topic t" in caplog.messages
         cluster.controller.enable_default_unclean_leader_election()
         await cluster.settle()
+        assert "Unclean leader election has been enabled by default" in caplog.messages
 
 
 @async_test
-async def test_leadership_is_balanced_after_a_while() -> None:
+async def test_leadership_is_balanced_after_a_while(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "odradek.controller")
     async with controller_cluster() as cluster:
         await strayed(cluster)
         cluster.clock.advance(FIRST_LEADER_REBALANCE_MS)
         cluster.timer.advance()
         await cluster.settle()
         assert (await cluster.state("t"))[0] == 1
+        assert "Processing automatic preferred replica leader election" in caplog.messages
         # And again, every five minutes.
         assert cluster.timer.size == 1
 
