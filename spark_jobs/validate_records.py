@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from odradek.controller.model.assignment import BROKER_DEFAULT
 from spark_jobs.common.cluster import Cluster
-from spark_jobs.common.job import JobError, message_of, reason, run_job, say
+from spark_jobs.common.job import JobError, message_of, run_job, say
 from spark_jobs.common.reachable import check_reachable
 from spark_jobs.common.streaming_run import Batch, StopRequest, follow, with_trigger
 from spark_jobs.validation.counts import Counts
@@ -91,7 +91,7 @@ def validate(spark: SparkSession, options: ValidationOptions, stop: StopRequest)
             rows.write.format("kafka").options(**options.source.connection.sink_options()).save()
             total.add(counts)
         except (PySparkException, Py4JJavaError) as error:  # else its message would be a traceback through Java
-            raise JobError(reason(message_of(error))) from None
+            raise JobError(message_of(error)) from None
         finally:
             judged.unpersist()
 

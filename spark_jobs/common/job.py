@@ -17,15 +17,22 @@ from spark_jobs.common.connector import SetupError, first_line, spark_session
 from spark_jobs.common.streaming_run import StopRequest
 
 if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
     from pyspark.sql import SparkSession
 
 WRAPPINGS = (
     re.compile(r"^\[STREAM_FAILED\] Query \[.*?\] terminated with exception: "),
-    re.compile(r" SQLSTATE: \w{5}$"),
+    re.compile(r"(?: SQLSTATE: \w{5})+$"),
+    re.compile(
+        r"^(?:[\w.]+: )?Job aborted due to stage failure: Task .+? Lost task \S+ in stage \S+ \(.+?\) \(.+?\): "
+    ),
     re.compile(r"^(?:[a-z]\w*\.)+(?=[A-Z]\w*(?:Exception|Error): )"),
 )
 WORKER_ERROR = re.compile(r"Traceback \(most recent call last\):\n(?:  .*\n)*[\w.]+: (.+)$", re.MULTILINE)
 """An error that was raised in a Python worker, below the words of Spark."""
+
+MOST_CAUSES = 20
+IO_PACKAGES = ("java.io.", "java.nio.file.", "org.apache.hadoop.")
 
 
 class JobError(Exception):
@@ -73,10 +80,24 @@ def run_job(
 
 
 def message_of(error: Exception) -> str:
-    """The message of an error of Spark, or of a job; `reason` makes one line of it."""
+    """The line of an error of Spark, or of a job. Why a file cannot be written, Spark says at the end of its causes."""
     # PySpark has no class of its own for some errors, such as a folder that cannot be written.
     java_exception = getattr(error, "java_exception", None)
-    return str(error) if java_exception is None else str(java_exception.toString())
+    line = reason(str(error) if java_exception is None else str(java_exception.toString()))
+    io_reason = _io_reason(getattr(error, "_origin", None) if java_exception is None else java_exception)
+    return line if io_reason is None or io_reason in line else f"{line.rstrip('.')}: {io_reason}"
+
+
+def _io_reason(thrown: JavaObject | None) -> str | None:
+    """The message of the last cause of an exception of Java that is an error of a file: a full disk, no right."""
+    found = None
+    for _ in range(MOST_CAUSES):  # they may go round
+        if thrown is None:
+            break
+        if thrown.getMessage() is not None and thrown.getClass().getName().startswith(IO_PACKAGES):
+            found = reason(thrown.getMessage())
+        thrown = thrown.getCause()
+    return found
 
 
 def say(line: str) -> None:

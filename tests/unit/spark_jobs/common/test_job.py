@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, StreamingQueryException
 
 from spark_jobs.common import job as job_module
 from spark_jobs.common.connector import SetupError
@@ -76,8 +77,37 @@ class FakeJavaException:
     class _gateway_client:
         """Py4JJavaError keeps it."""
 
+    def __init__(self, name: str, message: str | None, cause: FakeJavaException | None = None) -> None:
+        self.name = name
+        self.message = message
+        self.cause = cause
+
     def toString(self) -> str:
-        return "java.io.IOException: Mkdirs failed\n\tat x"
+        return f"{self.name}: {self.message}\n\tat x"
+
+    def getMessage(self) -> str | None:
+        return self.message
+
+    def getClass(self) -> SimpleNamespace:
+        return SimpleNamespace(getName=lambda: self.name)
+
+    def getCause(self) -> FakeJavaException | None:
+        return self.cause
+
+
+FULL = FakeJavaException("java.io.IOException", "No space left on device")
+WRITE = "[TASK_WRITE_FAILED] Task failed while writing rows to file:/a."
+LOST = (
+    "Job aborted due to stage failure: Task 0 in stage 2.0 failed 1 times, most recent failure: "
+    "Lost task 0.0 in stage 2.0 (TID 4) (localhost executor driver): "
+)
+
+
+def captured(message: str, origin: FakeJavaException) -> Exception:
+    """As PySpark makes it of an exception that it has a class for."""
+    error = StreamingQueryException(message)
+    error._origin = origin
+    return error
 
 
 @pytest.mark.parametrize(
@@ -85,7 +115,26 @@ class FakeJavaException:
     [
         (JobError("the topic is not there\nsecond line"), "the topic is not there"),
         (AnalysisException("[X] wrong"), "[X] wrong"),
-        (Py4JJavaError("m", FakeJavaException()), "IOException: Mkdirs failed"),
+        (Py4JJavaError("m", FakeJavaException("java.io.IOException", "Mkdirs failed")), "IOException: Mkdirs failed"),
+        (
+            Py4JJavaError("m", FakeJavaException("org.apache.spark.SparkException", LOST + FULL.toString(), FULL)),
+            "IOException: No space left on device",
+        ),
+        (
+            Py4JJavaError("m", FakeJavaException("org.apache.spark.SparkException", f"{WRITE} SQLSTATE: 58030", FULL)),
+            "SparkException: [TASK_WRITE_FAILED] Task failed while writing rows to file:/a: No space left on device",
+        ),
+        (
+            captured(
+                f"[STREAM_FAILED] Query [id = a] terminated with exception: {WRITE} SQLSTATE: 58030 SQLSTATE: XXKST",
+                FakeJavaException("a.StreamingQueryException", "x", FakeJavaException("a.SparkException", WRITE, FULL)),
+            ),
+            "[TASK_WRITE_FAILED] Task failed while writing rows to file:/a: No space left on device",
+        ),
+        (
+            captured("[X] wrong", FakeJavaException("a.B", "x", FakeJavaException("java.io.EOFException", None))),
+            "[X] wrong",
+        ),
     ],
 )
 def test_an_error_of_a_job_is_one_line(
