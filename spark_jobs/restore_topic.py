@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from spark_jobs.common.streaming_run import StopRequest
 
 SHOWN_PARTITIONS = 8
+QUIET_S = 1.0
+FINISHING_LIMIT_S = 30
 
 
 def check(options: RestoreOptions) -> None:
@@ -108,10 +110,27 @@ def write(
         try:
             with suppress(StoppedError), StageProgress(spark, stop, line=line):
                 results = rows.rdd.mapPartitions(lambda of_task: write_records(records_of(of_task), settings)).collect()
+            if results is None and not options.exactly_once:
+                with suppress(JobError):  # nobody to ask: there is nothing to wait for
+                    wait_until_quiet(lambda: shown.read(targets))
         finally:
             if results is None and options.exactly_once:
                 fence(settings, targets)
     return results
+
+
+def wait_until_quiet(progress: Callable[[], object]) -> None:
+    """Wait until the progress stands still, but not for brokers that may never answer.
+
+    Spark calls a task ended when it has cancelled it. Its Python worker still writes the rows that it had received.
+    """
+    deadline = time.monotonic() + FINISHING_LIMIT_S
+    last = progress()
+    while time.monotonic() < deadline:
+        time.sleep(QUIET_S)
+        if (now := progress()) == last:
+            return
+        last = now
 
 
 def prepare_topics(options: RestoreOptions, archived: Collection[Archived]) -> dict[str, int]:

@@ -335,8 +335,12 @@ def write_records(records: Iterable[ArchivedRecord], settings: WriterSettings) -
 
 def _write_target(writer: TargetWriter, records: Iterable[ArchivedRecord]) -> Written:
     try:
-        for record in records:
-            writer.write(record)
+        try:
+            for record in records:
+                writer.write(record)
+        except EOFError:  # Spark has cancelled the task, and sends no more rows: the batch in flight is finished
+            writer.close()
+            raise
         return writer.close()
     except BaseException:
         writer.abandon()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import closing
@@ -36,7 +37,6 @@ pytestmark = MARKS
 
 PARTITIONS = 3
 RECORDS = 12_000
-BATCH_RECORDS = 40
 KILLED_AT = 600
 """Records in the target: the run has then done a twentieth of its work."""
 LONG_AGO_MS = 1_600_000_000_000
@@ -196,9 +196,18 @@ def test_partitions_are_mapped_and_records_chosen(
     assert found == [(each.key, each.value, each.timestamp_ms, each.headers) for each in by_target]
 
 
-@pytest.mark.parametrize("mode", ["--exactly-once", "--source-header"])
-def test_a_restore_that_is_killed_goes_on(
+@pytest.mark.parametrize(
+    ("mode", "end", "batch_records"),
+    [
+        ("--exactly-once", signal.SIGKILL, 40),
+        ("--source-header", signal.SIGKILL, 40),
+        ("--source-header", signal.SIGTERM, 400),
+    ],
+)
+def test_a_restore_that_is_cut_off_goes_on(
     mode: str,
+    end: signal.Signals,
+    batch_records: int,
     run: Run,
     arguments: list[str],
     source: Restorable,
@@ -208,14 +217,19 @@ def test_a_restore_that_is_killed_goes_on(
 ) -> None:
     copy = unique("killed")
     more = ["--map-topic", f"{source.topic}={copy}", "--create-topic", "--group", copy, mode]
-    more += ["--batch-records", str(BATCH_RECORDS)]
+    more += ["--batch-records", str(batch_records)]
     job = SparkJob("restore_topic", [*arguments, *more, "--master", "local[2]"], tmp_path)
     job.process.start()
     job.process.wait_for_line_in_processor_time("^restoring ", JOB_START_LIMIT_S)
     eventually(lambda: count(broker.bootstrap, copy), accept=lambda end: end > KILLED_AT, timeout_s=120)
-    job.kill_tree()
+    if end == signal.SIGKILL:
+        job.kill_tree()
+    else:
+        assert job.process.terminate(JOB_STOP_TIMEOUT_S) == 0
+        assert job.process.log_text().splitlines()[-1].startswith("stopped: restored up to to-restore:")
     before = count(broker.bootstrap, copy)
-    assert before < len(source.sent), "the run was killed in the middle"
+    # After SIGTERM, tasks write the rows that they have received, which may be all.
+    assert before < len(source.sent) or end == signal.SIGTERM, "the run was killed in the middle"
 
     run(*more)
 
@@ -227,7 +241,7 @@ def test_a_restore_that_is_killed_goes_on(
     for record in restored(records):
         once.setdefault((record.partition, record.offset), record)
     assert list(once.values()) == source.sent, "the first of each position: all of them, in order"
-    assert len(records) - len(once) <= PARTITIONS * BATCH_RECORDS
+    assert len(records) - len(once) <= (PARTITIONS * batch_records if end == signal.SIGKILL else 0)
 
 
 def test_a_restore_that_is_asked_to_stop_ends_and_goes_on(

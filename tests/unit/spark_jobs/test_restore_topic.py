@@ -89,3 +89,21 @@ def test_a_run_decides_what_a_killed_one_left_open_before_it_reads_the_progress(
     monkeypatch.setattr(restore_topic, "fence", lambda _, targets: made.append(f"fence {targets[0]}"))
     assert restore_topic.progress_before(parse_options(["--archive", "x", *more]), [Place("b", 1)]) == {}
     assert made == calls
+
+
+def test_a_stop_waits_until_the_progress_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = 0.0
+
+    def sleep(seconds: float) -> None:
+        nonlocal now_s
+        now_s += seconds
+
+    monkeypatch.setattr(restore_topic.time, "monotonic", lambda: now_s)
+    monkeypatch.setattr(restore_topic.time, "sleep", sleep)
+    found = iter([1, 2, 3, 3, 4])
+    restore_topic.wait_until_quiet(lambda: next(found))
+    assert (now_s, next(found)) == (3 * restore_topic.QUIET_S, 4)
+
+    now_s = 0.0
+    restore_topic.wait_until_quiet(lambda: now_s)  # it never stands still
+    assert now_s == restore_topic.FINISHING_LIMIT_S

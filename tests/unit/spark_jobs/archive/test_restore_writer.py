@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import confluent_kafka
 import pytest
@@ -174,6 +174,20 @@ def test_a_record_keeps_everything_and_gets_its_source(cluster: Cluster) -> None
     list(write_records(records_of([row]), settings(exactly_once=False, has_source_header=True)))
     headers = [("h", b"1"), ("n", None), ("odradek.source", b"a:7:8")]
     assert f"t:0 None b'k' 1 {headers}" in cluster.calls, "librdkafka takes the timestamp 0 for `now`"
+
+
+def test_a_task_that_is_cancelled_finishes_its_batch(cluster: Cluster) -> None:
+    def cut_off() -> Iterator[ArchivedRecord]:
+        yield record(0)
+        raise EOFError
+
+    with pytest.raises(EOFError):
+        list(write_records(cut_off(), settings(exactly_once=True)))
+    assert cluster.calls[-5:] == [SENT, "flush", "offsets ['[1]'] of the group", "commit", "close"]
+    cluster.calls.clear()
+    with pytest.raises(EOFError):
+        list(write_records(cut_off(), settings(exactly_once=False)))
+    assert cluster.calls == ["read", SENT, "flush", f"store {{{Place('a', 0)!r}: 1}}", "close"]
 
 
 def test_a_full_queue_is_waited_for(cluster: Cluster) -> None:
