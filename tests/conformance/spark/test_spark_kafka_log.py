@@ -24,7 +24,17 @@ from tests.support.admin import Admin
 from tests.support.broker import Broker
 from tests.support.processes.apache.jvm import REPOSITORY
 from tests.support.processes.process import ManagedProcess
-from tests.support.processes.spark import MARKS, Outgoing, Sent, in_order, kafka_batch, kill_tree, received, send
+from tests.support.processes.spark import (
+    MARKS,
+    BackgroundProducer,
+    Outgoing,
+    Sent,
+    in_order,
+    kafka_batch,
+    kill_tree,
+    received,
+    send,
+)
 from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
@@ -273,6 +283,41 @@ def test_a_stream_that_is_killed_goes_on_and_finds_new_partitions(session: Spark
 
     eventually(lambda: len(rows()), accept=lambda count: count >= len(expected), timeout_s=JOB_TIMEOUT_S)
     follower.kill()
+    assert rows() == expected
+
+
+def test_a_directory_whose_broker_is_killed_is_read_on(
+    session: SparkSession, new_broker: Callable[..., Broker], tmp_path: Path
+) -> None:
+    """The broker dies while it appends and a stream follows; what it had half written is no row, then and later."""
+    broker = new_broker()
+    name = Admin(broker.bootstrap).create_topic("killed", PARTITIONS, {"segment.bytes": "200000"})
+    options = {"topic": name, "includeHeaders": "true", "beyondHighWatermark": "true"}
+    stream = session.readStream.format("kafka_log").options(**options, startingOffset="earliest")
+    writer = stream.load(str(broker.log_dir)).writeStream.format("parquet")
+    writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    query = writer.trigger(processingTime="100 milliseconds").start(str(tmp_path / "output"))
+    producer = BackgroundProducer(broker.bootstrap, name, PARTITIONS, per_second=1_000)
+    producer.start()
+    try:
+        eventually(lambda: len(producer.sent), accept=lambda count: count > 500, timeout_s=JOB_TIMEOUT_S)
+        eventually(lambda: query.lastProgress, accept=lambda found: found is not None, timeout_s=JOB_TIMEOUT_S)
+        broker.kill()
+        left = received(session.read.format("kafka_log").options(**options).load(str(broker.log_dir)))
+        acknowledged = len(producer.sent)
+        broker.start()
+        eventually(lambda: len(producer.sent), accept=lambda count: count > acknowledged + 500, timeout_s=JOB_TIMEOUT_S)
+    finally:
+        sent = producer.stop()
+    expected = received(kafka_batch(session, broker.bootstrap, subscribe=name, includeHeaders="true").load())
+    assert set(sent) <= set(expected)
+    assert set(sent[:acknowledged]) <= set(left) <= set(expected)
+
+    def rows() -> list[Sent]:
+        return received(session.read.parquet(str(tmp_path / "output")))
+
+    eventually(lambda: len(rows()), accept=lambda count: count >= len(expected), timeout_s=JOB_TIMEOUT_S)
+    query.stop()
     assert rows() == expected
 
 
