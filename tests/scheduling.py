@@ -18,6 +18,7 @@ LONGEST: Final = (
     "tests/conformance/spark/test_spark_archive.py",
     "tests/conformance/spark/test_spark_restore.py",
     "tests/conformance/spark/test_spark_cluster.py",
+    "tests/conformance/spark/test_spark_trouble.py",
     "tests/crash/test_kill9.py",
     "tests/conformance/files/test_interchange.py",
     "tests/conformance/transactions/test_idempotence.py",
