@@ -5,11 +5,13 @@ Kafka: Partition.fetchOffsetForTimestamp, Partition.legacyFetchOffsetsForTimesta
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage.log.legacy_offsets import legacy_offsets_before as offsets_before
 from odradek.storage.offsets import SpecialTimestamp, TimestampAndOffset
+
+LATEST: Final = int(SpecialTimestamp.LATEST)
 
 if TYPE_CHECKING:
     from odradek.broker.partition.partition import Partition
@@ -25,13 +27,15 @@ def fetch_offset_for_timestamp(
     the latest offset could go backwards.
     """
     log = partition.local_log_with_epoch(current_leader_epoch, leader_only)
+    watermarks = log.watermarks
+    high_watermark = watermarks.high_watermark
     if isolation_level is None:
         limit = log.log_end_offset
     else:
-        limit = log.last_stable_offset if isolation_level == 1 else log.high_watermark
+        limit = watermarks.last_stable_offset if isolation_level == 1 else high_watermark
     epoch_start = partition.leader_epoch_start_offset
-    lagging = isolation_level is not None and epoch_start is not None and epoch_start > log.high_watermark
-    if timestamp == SpecialTimestamp.LATEST:
+    lagging = epoch_start is not None and epoch_start > high_watermark and isolation_level is not None
+    if timestamp == LATEST:
         if lagging:
             _refuse_lagging(partition, log)
         return TimestampAndOffset(-1, limit, partition.leader_epoch)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from odradek.controller.model.broker_info import EndPoint, SecurityProtocol
 from odradek.controller.model.leader_and_isr import LEADER_DURING_DELETE, NO_LEADER
 from odradek.controller.model.topic_names import INTERNAL_TOPICS
+from odradek.protocol.codec.kept_array import KeptArray
 from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
@@ -56,9 +57,9 @@ class MetadataSnapshot:
     topic_names: Mapping[bytes, str] = field(default_factory=dict)
     nodes: Mapping[int, Mapping[str, Node]] = field(default_factory=dict)
     controller_id: int | None = None
-    answers: dict[tuple[str, str, bool, bool], list[MetadataResponsePartition]] = field(default_factory=dict)
-    """Cached parts of Metadata responses, by the arguments of `_partition_answers`. They go with the snapshot, so they
-    are never out of date; there are at most a few variants of each topic."""
+    answers: dict[tuple[str, str, bool, bool], KeptArray[MetadataResponsePartition]] = field(default_factory=dict)
+    """Cached parts of Metadata responses, by the arguments of `_partition_answers`, with their bytes. They go with the
+    snapshot, so they are never out of date; there are at most a few variants of each topic."""
 
     def node(self, broker_id: int, listener: str) -> Node | None:
         """The address of `broker_id` on `listener`, or None when it is dead or lacks that listener."""
@@ -219,15 +220,15 @@ def _partition_answers(
     listener: str,
     error_unavailable_endpoints: bool,
     error_unavailable_listeners: bool,
-) -> list[MetadataResponsePartition]:
+) -> KeptArray[MetadataResponsePartition]:
     """Metadata of every partition of `topic`, cached in the snapshot: it is read far more often than it changes."""
     asked = topic, listener, error_unavailable_endpoints, error_unavailable_listeners
     answers = snapshot.answers.get(asked)
     if answers is None:
-        answers = snapshot.answers[asked] = [
+        answers = snapshot.answers[asked] = KeptArray(
             _partition_metadata(snapshot, state, listener, error_unavailable_endpoints, error_unavailable_listeners)
             for state in snapshot.partitions[topic].values()
-        ]
+        )
     return answers
 
 

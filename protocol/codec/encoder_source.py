@@ -18,6 +18,7 @@ from struct import pack
 from typing import cast
 
 from odradek.protocol.codec.constructor_source import default_source
+from odradek.protocol.codec.kept_array import KeptArray
 from odradek.protocol.codec.limits import MAX_STRING_BYTES
 from odradek.protocol.codec.schema import FRESH, Field, Kind, Message, Primitive, RawTaggedField, Struct
 from odradek.protocol.codec.source_writer import ELEMENTS_A_STEP, FORMATS, SMALL_ARRAY, SourceWriter, fields_at
@@ -68,6 +69,7 @@ _GLOBALS: dict[str, object] = {
     "outside_version": outside_version,
     "wrong_uuid": wrong_uuid,
     "RetainedTags": RetainedTags,
+    "KeptArray": KeptArray,
     "in_memory": frozenset((bytes, memoryview, bytearray)),
 }
 
@@ -210,11 +212,11 @@ class EncoderSource(SourceWriter):
         if isinstance(element, Primitive) and element.kind in FORMATS and element.kind is not Kind.UUID:
             self._numbers(FORMATS[element.kind], value, size)
             return
+        if field.kept and not self._retaining:
+            self._kept(cast("type[Struct]", element), value, size)
+            return
         item = self.local("o")
-        each = f"for {item} in {value}:"
-        if self._in_steps:
-            each = f"for {size}, {item} in enumerate({value}, 1):"
-        with self.block(each):
+        with self.block(self._each(item, value, size)):
             if isinstance(element, Primitive):
                 self._primitive(element.kind, False, self._flexible, item, label)
             else:
@@ -222,6 +224,31 @@ class EncoderSource(SourceWriter):
             self._flush()
             if self._in_steps:
                 self.line(f"if not {size} % {ELEMENTS_A_STEP}: yield")
+
+    def _each(self, item: str, value: str, size: str) -> str:
+        return f"for {size}, {item} in enumerate({value}, 1):" if self._in_steps else f"for {item} in {value}:"
+
+    def _kept(self, struct: type[Struct], value: str, size: str) -> None:
+        """The elements as one piece, the same as the last time if they are a `KeptArray`. Each step joins its own."""
+        data, pieces, item = self.local("data"), self.local("pieces"), self.local("o")
+        outer = self._out
+        self.line(f"{data} = {value}.encoded({self._version}) if type({value}) is KeptArray else None")
+        with self.block(f"if {data} is None:"):
+            self._out = self.local("out")
+            self.line(f"{pieces} = []")
+            self.line(f"{self._out} = []")
+            with self.block(self._each(item, value, size)):
+                self._struct(struct, item)
+                self._flush()
+                if self._in_steps:
+                    with self.block(f"if not {size} % {ELEMENTS_A_STEP}:"):
+                        self.line(f"{pieces}.append(b''.join({self._out}))")
+                        self.line(f"{self._out}.clear()")
+                        self.line("yield")
+            self.line(f"{data} = b''.join({pieces} + {self._out})")
+            self.line(f"if type({value}) is KeptArray: {value}.keep({self._version}, {data})")
+        self._out = outer
+        self.line(f"{self._out}.append({data})")
 
     def _numbers(self, code: str, value: str, size: str) -> None:
         small = self.bind("small", code, tuple(Layout(f">{n}{code}").pack for n in range(SMALL_ARRAY + 1)))

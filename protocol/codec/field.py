@@ -122,7 +122,19 @@ class StructType(type):
 class Field:
     """One declared field. `element` is the struct class or the primitive of a STRUCT or ARRAY field."""
 
-    __slots__ = ("default", "element", "flexible", "ignorable", "kind", "name", "nullable", "tag", "tagged", "versions")
+    __slots__ = (
+        "default",
+        "element",
+        "flexible",
+        "ignorable",
+        "kept",
+        "kind",
+        "name",
+        "nullable",
+        "tag",
+        "tagged",
+        "versions",
+    )
 
     def __init__(
         self,
@@ -136,6 +148,7 @@ class Field:
         tag: int | None = None,
         tagged: str | None = None,
         flexible: bool = True,
+        kept: bool = False,
     ) -> None:
         self.name = ""  # set when the class is made that declares it
         self.kind = kind
@@ -147,6 +160,7 @@ class Field:
         self.tag = tag
         self.tagged = NO_VERSIONS if tagged is None else VersionRange.parse(tagged)
         self.flexible = flexible  # False: keeps the classic encoding in flexible versions
+        self.kept = kept  # the elements of a KeptArray are encoded once for each version
 
     @property
     def wire_type(self) -> str:

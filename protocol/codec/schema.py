@@ -371,6 +371,7 @@ def array(
     ignorable: bool = ...,
     tag: int | None = ...,
     tagged: str | None = ...,
+    kept: bool = ...,
 ) -> list[T]: ...
 @overload
 def array(
@@ -392,8 +393,12 @@ def array(
     ignorable: bool = False,
     tag: int | None = None,
     tagged: str | None = None,
+    kept: bool = False,
 ) -> list[T] | None:
-    """A list of structs or primitives; its default is an empty one unless `default=None`."""
+    """A list of structs or primitives; its default is an empty one unless `default=None`.
+
+    `kept`: structs without records, which are encoded once for each version when the list is a `KeptArray`.
+    """
     field = Field(
         Kind.ARRAY,
         versions,
@@ -403,5 +408,6 @@ def array(
         ignorable=ignorable,
         tag=tag,
         tagged=tagged,
+        kept=kept,
     )
     return cast("list[T] | None", field)

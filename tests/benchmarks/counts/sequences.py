@@ -121,6 +121,11 @@ def fetch(broker: InProcessBroker, offsets: list[int], **fields: int) -> Request
     return build(ApiKey.FETCH, min_bytes=1, max_bytes=1 << 25, topics=topics, **fields)
 
 
+def latest_offsets() -> Request:
+    parts = [{"partition_index": index, "timestamp": -1, "current_leader_epoch": -1} for index in range(PARTITIONS)]
+    return build(ApiKey.LIST_OFFSETS, replica_id=-1, topics=[{"name": TOPIC, "partitions": parts}])
+
+
 def log_end_offset(broker: InProcessBroker) -> int:
     partition = broker.services.replica_manager.partitions.hosted(TopicPartition(TOPIC, 0))
     assert partition is not None
@@ -197,6 +202,7 @@ SEQUENCES: Final[dict[str, Make]] = {
     "Produce, and a Fetch that waits for it": produce_for_a_waiting_fetch,
     "OffsetCommit, 1 partition": commit_of_offsets,
     "Metadata, 1 topic of 10 partitions": repeated(build(ApiKey.METADATA, topics=[{"name": TOPIC}]), 12),
+    "ListOffsets, latest of 10 partitions": repeated(latest_offsets(), 9),
     "Heartbeat, unknown member": repeated(build(ApiKey.HEARTBEAT, group_id="g", member_id="m"), 4),
     "ApiVersions": repeated(build(ApiKey.API_VERSIONS, client_software_name="c", client_software_version="1"), 3),
 }

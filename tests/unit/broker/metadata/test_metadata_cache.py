@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from odradek.broker.metadata.metadata_cache import MetadataCache
 from odradek.controller.model.leader_and_isr import LEADER_DURING_DELETE
+from odradek.protocol.codec.codec import encode
 from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
 from odradek.protocol.messages.update_metadata import (
     UpdateMetadataBroker,
     UpdateMetadataEndpoint,
@@ -52,12 +54,16 @@ def update(
     )
 
 
-def ask(cache: MetadataCache, *, endpoints: bool = False, listeners: bool = True) -> list[tuple[int, int, int]]:
-    topics = list(
+def metadata(cache: MetadataCache, *, endpoints: bool = False, listeners: bool = True) -> list[MetadataResponseTopic]:
+    return list(
         cache.topic_metadata(
             ["t"], "PLAINTEXT", error_unavailable_endpoints=endpoints, error_unavailable_listeners=listeners
         )
     )
+
+
+def ask(cache: MetadataCache, *, endpoints: bool = False, listeners: bool = True) -> list[tuple[int, int, int]]:
+    topics = metadata(cache, endpoints=endpoints, listeners=listeners)
     return [(part.partition_index, part.leader_id, part.error_code) for part in topics[0].partitions]
 
 
@@ -144,6 +150,17 @@ def test_answers_are_made_once_for_each_state_of_the_cluster_and_kind_of_questio
     assert ask(cache, listeners=False) == [(0, -1, ErrorCode.LEADER_NOT_AVAILABLE)]
     assert ask(cache, endpoints=True) == [(0, -1, ErrorCode.LEADER_NOT_AVAILABLE)]
     assert len(cache.snapshot.answers) == 2
+
+
+def test_answers_are_encoded_once_for_each_state_of_the_cluster() -> None:
+    cache = MetadataCache(1)
+    update(cache, state(0, 1))
+    first = encode(MetadataResponse(topics=metadata(cache)), 12)
+    (answers,) = cache.snapshot.answers.values()
+    assert answers.encoded(12)
+    assert encode(MetadataResponse(topics=metadata(cache)), 12) == first
+    update(cache, state(0, 2))
+    assert encode(MetadataResponse(topics=metadata(cache)), 12) != first
 
 
 def test_questions_about_unknown_topics_leave_nothing() -> None:

@@ -1,0 +1,75 @@
+"""The elements of a kept array are encoded once for each version, to the bytes that any list of them has."""
+
+from __future__ import annotations
+
+import pytest
+
+from odradek.protocol.codec.codec import decode, encode, encode_parts_in_steps
+from odradek.protocol.codec.kept_array import MAX_KEPT_VERSIONS, KeptArray
+from odradek.protocol.codec.schema import RawTaggedField
+from odradek.protocol.codec.source_writer import ELEMENTS_A_STEP
+from odradek.protocol.messages.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
+
+VERSIONS = range(13)
+
+
+def partitions(count: int) -> list[MetadataResponsePartition]:
+    return [
+        MetadataResponsePartition(partition_index=index, leader_id=1, replica_nodes=[1, 2], isr_nodes=[1])
+        for index in range(count)
+    ]
+
+
+def response(found: list[MetadataResponsePartition]) -> MetadataResponse:
+    return MetadataResponse(topics=[MetadataResponseTopic(name="t", partitions=found), MetadataResponseTopic(name="u")])
+
+
+def in_steps(message: MetadataResponse, version: int) -> tuple[bytes, int]:
+    """The bytes, and the number of steps."""
+    steps, count = encode_parts_in_steps(message, version), 0
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return b"".join(end.value), count
+        count += 1
+
+
+@pytest.mark.parametrize("count", [0, 1, ELEMENTS_A_STEP, 3 * ELEMENTS_A_STEP + 1])
+def test_the_bytes_are_those_of_a_list(count: int) -> None:
+    for version in VERSIONS:
+        expected = encode(response(partitions(count)), version)
+        kept = response(KeptArray(partitions(count)))
+        assert [encode(kept, version), in_steps(kept, version)[0], encode(kept, version)] == [expected] * 3
+        first_in_steps = response(KeptArray(partitions(count)))
+        assert [in_steps(first_in_steps, version)[0], encode(first_in_steps, version)] == [expected] * 2
+        assert decode(MetadataResponse, expected, version).topics[0].partitions == kept.topics[0].partitions
+
+
+def test_the_elements_are_encoded_once_for_each_version() -> None:
+    found = KeptArray(partitions(10 * ELEMENTS_A_STEP))
+    first, steps = in_steps(response(found), 12)
+    assert steps >= 10
+    found[0].leader_id = 7  # nobody does that: it shows that the elements are not looked at
+    assert in_steps(response(found), 12) == (first, 1)
+    assert encode(response(found), 12) == first
+    assert decode(MetadataResponse, encode(response(found), 11), 11).topics[0].partitions[0].leader_id == 7
+
+
+def test_no_more_versions_are_kept_than_the_limit() -> None:
+    found = KeptArray(partitions(1))
+    for version in range(MAX_KEPT_VERSIONS):
+        encode(response(found), version)
+    assert all(found.encoded(version) for version in range(MAX_KEPT_VERSIONS))
+    encode(response(found), MAX_KEPT_VERSIONS)
+    assert [version for version in VERSIONS if found.encoded(version)] == [MAX_KEPT_VERSIONS]
+
+
+def test_unknown_tagged_fields_of_elements_are_written() -> None:
+    found = KeptArray(partitions(1))
+    found[0].unknown_tagged_fields = [RawTaggedField(9, b"nine")]  # type: ignore[misc]
+    for _ in range(2):
+        encoded = encode(response(found), 12)
+        assert in_steps(response(found), 12)[0] == encoded
+        again = decode(MetadataResponse, encoded, 12).topics[0].partitions[0]
+        assert again.unknown_tagged_fields == [RawTaggedField(9, b"nine")]
