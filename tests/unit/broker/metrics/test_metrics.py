@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from itertools import chain
 from types import SimpleNamespace
 from typing import cast
@@ -13,6 +12,7 @@ from odradek.broker.metrics.families.families import FAMILIES
 from odradek.broker.metrics.view import View
 from odradek.protocol.messages.metadata import MetadataRequest
 from odradek.timer.sliced_work import SlicedWork, Steps
+from tests.support.call_count import counted_calls
 from tests.support.in_process.in_process_broker import InProcessBroker
 from tests.support.in_process.scraping import OPEN_METRICS, Scraped, ScrapedBroker, produce
 
@@ -74,18 +74,10 @@ def test_no_step_of_a_scrape_grows_with_the_partitions_or_the_topics(
         sources.topic_stats.read(topic)
     monkeypatch.setattr(MetadataCache, "contains", lambda _, topic: topic in ("t1", "t2"))
     view, parts = View(sources), list[bytes]()
-    calls, most = 0, 0
-
-    def count(frame: object, event: str, argument: object) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
-    sys.setprofile(count)
-    try:
+    most = 0
+    with counted_calls() as count:
         for _ in chain(view.prepare(), scraped.metrics._text.steps(view, "", parts)):
-            most, calls = max(most, calls), 0
-    finally:
-        sys.setprofile(None)
+            most, count.calls = max(most, count.calls), 0
     found = Scraped(b"".join(parts).decode())
     assert len(found.labels_of("kafka_log_log_size")) == PARTITIONS
     assert len(found.labels_of("kafka_server_brokertopicmetrics_messagesin_total")) == 2 + 1

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import sys
 from base64 import b64encode
 from collections.abc import Callable
 from functools import partial
@@ -12,6 +11,7 @@ from odradek.broker.security.sasl.credential_cache import ScramCredentialCache
 from odradek.broker.security.sasl.ports import SaslAuthenticationError, SaslError, SaslServer
 from odradek.broker.security.sasl.scram import NONCE_BYTES, ScramSaslServer
 from odradek.controller.model.scram_mechanism import ScramMechanism
+from tests.support.call_count import counted_calls
 from tests.support.in_process.security.sasl_contexts import context
 
 TEXT = "salt=YWJj,stored_key=ZGVm,server_key=Z2hpag==,iterations=4096"
@@ -44,19 +44,9 @@ def test_an_invalid_credential_is_none() -> None:
 
 
 def calls(work: Callable[[], object]) -> int:
-    """How many functions are called, also those in C."""
-    count = 0
-
-    def counted(frame: object, event: str, argument: object) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    sys.setprofile(counted)
-    try:
+    with counted_calls() as count:
         work()
-    finally:
-        sys.setprofile(None)
-    return count
+    return count.calls
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])

@@ -1,0 +1,35 @@
+"""Counts the calls of functions that a piece of code makes."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class CallCount:
+    """How many functions have been called, also those in C. It may be set to 0 meanwhile."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def note(self, frame: object, event: str, argument: object) -> None:
+        self.calls += event in ("call", "c_call")
+
+
+@contextmanager
+def counted_calls() -> Iterator[CallCount]:
+    """Counts the calls of this thread inside the block.
+
+    The collector of garbage rests there: it would call the finalizers of whatever other tests have left.
+    """
+    count = CallCount()
+    gc.collect()
+    gc.disable()
+    sys.setprofile(count.note)
+    try:
+        yield count
+    finally:
+        sys.setprofile(None)
+        gc.enable()
