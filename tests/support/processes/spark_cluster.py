@@ -49,17 +49,18 @@ class SparkCluster:
             options = ["--cores", "1", "--memory", "1g", "--work-dir", str(folder), self.master]
             self._start(f"worker-{number}", "Worker", *options, said="Successfully registered with master")
 
-    def submit(self, archive: Path, job: str, arguments: Sequence[str]) -> str:
-        """Run a job to its end, a good one. Returns what it printed."""
+    def submit(self, archive: Path, job: str, arguments: Sequence[str], status: int = 0) -> str:
+        """Run a job to its end, which has that exit status. Returns what it printed."""
         command = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", self.master, "--py-files", str(archive)]
         command += ["--jars", connector_options()["spark.jars"], "--executor-memory", "512m"]
         command += ["--conf", f"spark.driver.extraJavaOptions={SMALL_JVM}", "--conf", "spark.ui.enabled=false"]
         command += ["--conf", f"spark.executor.extraJavaOptions={SMALL_JVM}"]
+        command += ["--conf", f"spark.sql.shuffle.partitions={WORKERS}"]
         command += [str(REPOSITORY / "spark_jobs" / f"{job}.py"), *arguments]
         process = ManagedProcess(command, self._directory / f"{job}.log", cwd=self._directory, env=self._environment)
         process.start()
-        if process.wait(START_LIMIT_S * 3) != 0:
-            raise process.error("did not end well")
+        if (ended := process.wait(START_LIMIT_S * 3)) != status:
+            raise process.error(f"ended with status {ended} instead of {status}")
         return process.log_text()
 
     def close(self) -> None:
