@@ -40,6 +40,8 @@ class LogAppendInfo:
     num_batches: int = 0
     size_in_bytes: int = 0
     last_leader_epoch: int = -1
+    records_converted: int = 0
+    """Records that were written anew. Kafka: RecordValidationStats.numRecordsConverted."""
     duplicate: bool = False
     """The batch was appended before: nothing is written, and the offsets are those of the first append."""
     flush_required: bool = False

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records.batch import batches
-from odradek.protocol.records.convert import down_convert
+from odradek.protocol.records.convert import DownConverted, down_convert
 from odradek.storage.disk.ports import WorkerError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Piece(NamedTuple):
     """Uncompressed records before it are left out."""
 
 
-Converted: TypeAlias = "bytes | ErrorCode"
+Converted: TypeAlias = "DownConverted | ErrorCode"
 Done: TypeAlias = "Callable[[Converted], None]"
 
 

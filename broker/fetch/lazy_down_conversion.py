@@ -54,6 +54,7 @@ class LazyDownConversionRecords(SlicedRecords):
 
     __slots__ = (
         "_converter",
+        "_count",
         "_end",
         "_first",
         "_first_offset",
@@ -66,15 +67,22 @@ class LazyDownConversionRecords(SlicedRecords):
     )
 
     def __init__(
-        self, region: FileRegion, magic: int, first_offset: int, converter: DownConverter, io_pool: IoPool
+        self,
+        region: FileRegion,
+        magic: int,
+        first_offset: int,
+        converter: DownConverter,
+        io_pool: IoPool,
+        count: Callable[[int], None] | None = None,
     ) -> None:
-        """Retains `region` once. Raises OSError (EMFILE)."""
+        """Retains `region` once. `count` is called with numbers of converted records. Raises OSError (EMFILE)."""
         region.retain()
         self._region = region
         self._magic = magic
         self._first_offset = first_offset
         self._converter = converter
         self._io_pool = io_pool
+        self._count = count
         self._position = region.position
         self._end = region.position + region.size_in_bytes
         self._first: bytes | None = None
@@ -190,7 +198,7 @@ class LazyDownConversionRecords(SlicedRecords):
             raise results[0]
         return results[0]
 
-    def _convert(self, source: bytes) -> Generator[Wait, None, Converted]:
+    def _convert(self, source: bytes) -> Generator[Wait, None, bytes | ErrorCode]:
         results: list[Converted] = []
 
         def begin(end: Callable[[], None]) -> None:
@@ -201,7 +209,12 @@ class LazyDownConversionRecords(SlicedRecords):
             self._converter.convert(Piece(source, self._magic, self._first_offset), done)
 
         yield begin
-        return results[0]
+        (converted,) = results
+        if isinstance(converted, ErrorCode):
+            return converted
+        if self._count is not None and converted.converted:
+            self._count(converted.converted)
+        return converted.records
 
     def _skip(self) -> Steps:
         """Count an omitted batch; the event loop gets a turn after `STEPS_A_TURN`."""

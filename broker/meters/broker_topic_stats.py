@@ -26,6 +26,7 @@ class BrokerTopicMetrics:
         "failed_produce_requests",
         "fetch_message_conversions",
         "messages_in",
+        "produce_message_conversions",
         "total_fetch_requests",
         "total_produce_requests",
     )
@@ -45,7 +46,9 @@ class BrokerTopicMetrics:
         """Reads of partitions for fetch requests."""
         self.failed_fetch_requests = 0
         self.fetch_message_conversions = 0
-        """Down-conversions of the records of a partition, for old consumers."""
+        """Records that were down-converted for old consumers."""
+        self.produce_message_conversions = 0
+        """Records of producers that were written anew: in another format, with another codec."""
 
     def add(self, other: BrokerTopicMetrics) -> None:
         for name in self.__slots__:
@@ -128,9 +131,13 @@ class BrokerTopicStats:
         """Records of a partition were sent to a consumer."""
         self.topics[topic].bytes_out += size
 
-    def converted(self, topic: str) -> None:
-        """Records of a partition were down-converted for a consumer."""
-        self.topics[topic].fetch_message_conversions += 1
+    def converted_produced(self, topic: str, records: int) -> None:
+        """So many records of a producer were written anew."""
+        self.topics[topic].produce_message_conversions += records
+
+    def converted_fetched(self, topic: str, records: int) -> None:
+        """So many records were down-converted for a consumer."""
+        self.topics[topic].fetch_message_conversions += records
 
     def forget_topics(self, exists: Callable[[str], bool]) -> Steps:
         """Drop the counters of deleted topics, and keep them in the sums; a topic is a step."""

@@ -288,6 +288,8 @@ class ReplicaManager:
                 )
             log.info("Error processing append operation on partition %s: %s", topic_partition, error.message)
             return LogAppendResult(error=error.code, log_start_offset=self._log_start_offset(topic_partition))
+        if info.records_converted and self.partitions.topic_stats is not None:
+            self.partitions.topic_stats.converted_produced(topic_partition.topic, info.records_converted)
         return LogAppendResult.of(info)
 
     def _append_validated(

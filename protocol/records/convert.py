@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from struct import Struct
-from typing import Final
+from typing import Final, NamedTuple
 
 from odradek.protocol.records.batch import AnyBatch, LegacyBatch, batches
 from odradek.protocol.records.builder import build_batch
@@ -41,18 +41,26 @@ class UnsupportedConversionError(UnsupportedCompressionTypeError):
     """A batch to convert is compressed with zstd."""
 
 
+class DownConverted(NamedTuple):
+    """`records`: messages of an old format; `converted` is how many of them did not have it before."""
+
+    records: bytes
+    converted: int
+
+
 def down_convert(
     buffer: memoryview,
     *,
     magic: int,
     first_offset: int,
     max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
-) -> bytes:
+) -> DownConverted:
     """The batches of a buffer as messages of `magic` 0 or 1: all of them, or none where zstd is among them.
 
     Raises: UnsupportedConversionError.
     """
     parts: list[bytes | memoryview] = []
+    count = 0
     for batch in batches(buffer):
         if batch.is_control:
             continue
@@ -61,8 +69,10 @@ def down_convert(
         if batch.magic <= magic:
             parts.append(batch.buffer)
         else:
-            parts.append(convert_to_magic(batch, magic, first_offset, max_decompressed_bytes))
-    return b"".join(parts)
+            messages, converted = convert_to_magic(batch, magic, first_offset, max_decompressed_bytes)
+            count += converted
+            parts.append(messages)
+    return DownConverted(b"".join(parts), count)
 
 
 def overflow_batch(remaining: int, max_bytes: int) -> bytes:
@@ -76,7 +86,7 @@ def overflow_batch(remaining: int, max_bytes: int) -> bytes:
 
 def convert_to_magic(
     batch: AnyBatch, magic: int, first_offset: int = 0, max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES
-) -> bytes:
+) -> DownConverted:
     """One data batch as messages of a lower magic; empty if none of its records is left."""
     codec = batch.compression_type
     records = [
@@ -85,9 +95,9 @@ def convert_to_magic(
         if codec != CompressionType.NONE or record.offset >= first_offset
     ]
     if not records:
-        return b""
+        return DownConverted(b"", 0)
     is_append_time = batch.timestamp_type == LOG_APPEND_TIME
-    return build_messages(
+    messages = build_messages(
         records,
         magic,
         base_offset=records[0].offset,
@@ -95,6 +105,7 @@ def convert_to_magic(
         timestamp_type=LOG_APPEND_TIME if is_append_time else CREATE_TIME,
         log_append_time=batch.max_timestamp if is_append_time else NO_TIMESTAMP,
     )
+    return DownConverted(messages, len(records))
 
 
 def deep_records(batch: AnyBatch, *, max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES) -> Iterator[Record]:

@@ -41,7 +41,7 @@ def append_validated(
 ) -> LogAppendInfo:
     """Write one batch (or messages of an old format) with its assigned offsets, unless it is a duplicate."""
     local = log.local_log
-    batch, parts, size, first_offset, last_offset, max_timestamp, log_append_time, messages = validated
+    batch, parts, size, first_offset, last_offset, max_timestamp, log_append_time, messages, is_rebuilt = validated
     _check_segment_size(log, size)
     segment = log.maybe_roll(size, first_offset, last_offset, max_timestamp, now_ms)
     info = completed = None
@@ -85,6 +85,7 @@ def append_validated(
         num_batches=len(messages) or 1,
         size_in_bytes=size,
         last_leader_epoch=leader_epoch,
+        records_converted=last_offset - first_offset + 1 if is_rebuilt else 0,
         flush_required=flush_required,
     )
 

@@ -50,6 +50,7 @@ def assign_in_old_format(
     first = found[0]
     same = [batch for batch in found if isinstance(batch, LegacyBatch) and batch.magic == rules.record_version]
     can_stay = len(same) == len(found) and source_codec == target_codec
+    is_rebuilt = False
     if can_stay and source_codec == CompressionType.NONE:
         stored = b"".join(
             _updated(message, offset, message.max_timestamp, rules, now_ms)
@@ -61,11 +62,14 @@ def assign_in_old_format(
         stored = _updated(same[0], next_offset + len(records) - 1, largest, rules, now_ms)
     else:
         stored = _rebuilt(found, rules, target_codec, next_offset, now_ms)
+        is_rebuilt = True
     log_append_time = now_ms if rules.timestamp_type == LOG_APPEND_TIME else NO_TIMESTAMP
-    return stored_messages(stored, first, next_offset, log_append_time)
+    return stored_messages(stored, first, next_offset, log_append_time, is_rebuilt)
 
 
-def stored_messages(stored: bytes, first: AnyBatch, first_offset: int, log_append_time: int) -> ValidatedBatch:
+def stored_messages(
+    stored: bytes, first: AnyBatch, first_offset: int, log_append_time: int, is_rebuilt: bool
+) -> ValidatedBatch:
     """The result for messages that have their offsets."""
     view = memoryview(stored)
     messages = [
@@ -81,6 +85,7 @@ def stored_messages(stored: bytes, first: AnyBatch, first_offset: int, log_appen
         max_timestamp=max(message.max_timestamp for message in messages),
         log_append_time=log_append_time,
         messages=messages,
+        is_rebuilt=is_rebuilt,
     )
 
 

@@ -46,6 +46,8 @@ class ValidRecords(NamedTuple):
     rebuilt: bytes | None
     max_timestamp: int
     log_append_time: int
+    is_rebuilt: bool
+    """As in ValidatedBatch: `rebuilt` also has messages of an old format that only got their offsets."""
 
 
 class Refusal(NamedTuple):
@@ -91,7 +93,7 @@ def validate(job: ValidationJob, report: Callable[[object], None]) -> ValidRecor
         return Refusal(error.code, error.message, None)
     is_received = validated.batch is found[0] and not validated.messages
     rebuilt = None if is_received else b"".join(validated.parts)
-    return ValidRecords(rebuilt, validated.max_timestamp, validated.log_append_time)
+    return ValidRecords(rebuilt, validated.max_timestamp, validated.log_append_time, validated.is_rebuilt)
 
 
 def assign(
@@ -122,7 +124,8 @@ def assign(
     batch = RecordBatch(records if result.rebuilt is None else memoryview(result.rebuilt))
     if result.rebuilt is None and len(records) != batch.size_in_bytes:
         batch = RecordBatch(records[: batch.size_in_bytes])  # part of a batch behind it is ignored
-    return assign_in_place(batch, rules, next_offset, leader_epoch, result.max_timestamp, now_ms)
+    validated = assign_in_place(batch, rules, next_offset, leader_epoch, result.max_timestamp, now_ms)
+    return validated._replace(is_rebuilt=result.is_rebuilt)
 
 
 def _in_old_format(job: ValidationJob, result: ValidRecords, stored: bytes, next_offset: int) -> ValidatedBatch:
@@ -136,4 +139,4 @@ def _in_old_format(job: ValidationJob, result: ValidRecords, stored: bytes, next
             (message.last_offset + shift).to_bytes(8, "big") + bytes(message.buffer[8:])
             for message in batches(memoryview(stored))
         )
-    return stored_messages(stored, first, next_offset, result.log_append_time)
+    return stored_messages(stored, first, next_offset, result.log_append_time, result.is_rebuilt)

@@ -100,3 +100,5 @@ class ValidatedBatch(NamedTuple):
     log_append_time: int
     messages: Sequence[AppendedBatch] = ()
     """The single messages of an old format, for the indexes."""
+    is_rebuilt: bool = False
+    """The records were written anew: in another format, with another codec, or with other offsets inside."""

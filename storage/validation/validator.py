@@ -326,4 +326,5 @@ def _rebuild(
         batch.last_offset,
         batch.max_timestamp,
         now_ms if is_append_time else NO_TIMESTAMP,
+        is_rebuilt=True,
     )

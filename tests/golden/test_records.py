@@ -229,7 +229,7 @@ def test_emptied_batch() -> None:
 def test_down_conversion(name: str) -> None:
     _, codec, timestamp_type, magic, _ = name.split("/")
     source = KAFKA[f"three/v2/{codec}/{timestamp_type}"]
-    converted = down_convert(memoryview(source), magic=int(magic[1]), first_offset=11)
+    converted = down_convert(memoryview(source), magic=int(magic[1]), first_offset=11).records
     if codec == "none":
         assert converted == KAFKA[name]
     else:

@@ -351,11 +351,10 @@ def _for_old_version(
         return data
     region = data.records
     assert isinstance(region, FileRegion), "records that were found are in a file"
-    records = LazyDownConversionRecords(region, magic, fetch.fetch_offset, broker.down_converter, broker.io_pool)
-    to_convert.append((data, records))
     stats = broker.replica_manager.partitions.topic_stats
-    if stats is not None and fetch.topic is not None:
-        stats.converted(fetch.topic)
+    count = None if stats is None or fetch.topic is None else partial(stats.converted_fetched, fetch.topic)
+    records = LazyDownConversionRecords(region, magic, fetch.fetch_offset, broker.down_converter, broker.io_pool, count)
+    to_convert.append((data, records))
     return data
 
 

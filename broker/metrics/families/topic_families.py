@@ -58,8 +58,13 @@ TOPIC_FAMILIES: Final = (
     ),
     _of_topics(
         "FetchMessageConversionsPerSec",
-        "Reads whose records were down-converted for an old consumer.",
+        "Records that were down-converted for old consumers.",
         lambda topic: topic.fetch_message_conversions,
+    ),
+    _of_topics(
+        "ProduceMessageConversionsPerSec",
+        "Records of producers that were written anew: in another format, or with another codec.",
+        lambda topic: topic.produce_message_conversions,
     ),
     _of_all(
         "ReplicationBytesInPerSec",

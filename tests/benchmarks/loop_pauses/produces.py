@@ -34,7 +34,7 @@ def run(watched: WatchedBroker, count: int) -> None:
     records = [SimpleRecord(now_ms, b"k", value(index)) for index in range(RECORDS)]
     plain = bytes(build_batch(records))
     opened = bytes(build_batch(records, compression_type=CompressionType.ZSTD))
-    old = convert_to_magic(RecordBatch(memoryview(plain)), 1)
+    old = convert_to_magic(RecordBatch(memoryview(plain)), 1).records
     for name, configs, batch, version in (
         ("1 MB, stored with gzip", {"compression.type": "gzip"}, plain, 9),
         ("1 MB, stored with zstd", {"compression.type": "zstd"}, plain, 9),

@@ -15,6 +15,8 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from odradek.broker.metrics.families.families import FAMILIES
 from odradek.broker.metrics.family import NOT_IN_JMX
 from odradek.protocol.api import ApiKey
+from odradek.protocol.records.compression import CompressionType
+from tests.support.broker import Broker
 from tests.support.in_process.scraping import Scraped
 from tests.support.processes.apache.apache import FRUGAL, ApacheBroker, ZooKeeper
 from tests.support.processes.apache.jvm import java_command
@@ -22,7 +24,8 @@ from tests.support.processes.odradek_process import OdradekBroker, running
 from tests.support.processes.ports import free_port
 from tests.support.waiting import eventually
 from tests.support.wire.raw_client import RawClient
-from tests.support.wire.requests import build
+from tests.support.wire.raw_topics import make_topic
+from tests.support.wire.requests import batch, build, message_set
 
 NOT_ON_ONE_BROKER = {
     "kafka.server:type=FetcherLagMetrics,name=ConsumerLag,clientId=,topic=,partition=",
@@ -38,6 +41,12 @@ RECORDS = 100
 FIGURES = {
     "kafka_server_brokertopicmetrics_messagesin_total": (
         "kafka.server:type=BrokerTopicMetrics,name=MessagesInPerSec:Count"
+    ),
+    "kafka_server_brokertopicmetrics_producemessageconversions_total": (
+        "kafka.server:type=BrokerTopicMetrics,name=ProduceMessageConversionsPerSec:Count"
+    ),
+    "kafka_server_brokertopicmetrics_fetchmessageconversions_total": (
+        "kafka.server:type=BrokerTopicMetrics,name=FetchMessageConversionsPerSec:Count"
     ),
     "kafka_server_replicamanager_partitioncount": "kafka.server:type=ReplicaManager,name=PartitionCount:Value",
     "kafka_server_replicamanager_leadercount": "kafka.server:type=ReplicaManager,name=LeaderCount:Value",
@@ -69,6 +78,20 @@ def load(bootstrap: str) -> None:
     for number in range(RECORDS):
         producer.produce("orders", b"x" * 100, partition=number % 3)
     assert producer.flush(20) == 0
+
+
+def convert(broker: Broker) -> None:
+    """Records that are compressed anew, that stay as they are, and of an old format; then a consumer of that format."""
+    make_topic(broker, "converted", {"compression.type": "gzip"})
+    values = [b"v"] * 5
+    same = batch(*values[:3], compression_type=CompressionType.GZIP)
+    with RawClient(broker.host, broker.port) as client:
+        for version, records in ((8, batch(*values)), (8, same), (2, message_set(1, *values[:2]))):
+            data = [{"name": "converted", "partition_data": [{"index": 0, "records": records}]}]
+            client.call(build(ApiKey.PRODUCE, acks=1, timeout_ms=5_000, topic_data=data), version)
+        wanted = [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20}]
+        topics = [{"topic": "converted", "partitions": wanted}]
+        client.call(build(ApiKey.FETCH, replica_id=-1, max_wait_ms=100, min_bytes=1, topics=topics), 2)
 
 
 def fetch(broker: ApacheBroker) -> None:
@@ -114,6 +137,7 @@ def attributes(zookeeper: ZooKeeper, tmp_path_factory: pytest.TempPathFactory) -
     try:
         limit_clients(broker)
         load(broker.bootstrap)
+        convert(broker)
         fetch(broker)
         url = f"service:jmx:rmi:///jndi/rmi://127.0.0.1:{port}/jmxrmi"
         command = java_command("org.apache.kafka.tools.JmxTool", "--jmx-url", url, "--one-time", *FORMAT)
@@ -152,7 +176,9 @@ def test_the_same_load_gives_the_same_figures(attributes: dict[str, str], tmp_pa
     port = free_port()
     with running(OdradekBroker(tmp_path, {"odradek.metrics.listener": str(port)})) as broker:
         load(broker.bootstrap)
+        convert(broker)
         ours = Scraped(urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10).read().decode())
+    assert ours.value("kafka_server_brokertopicmetrics_producemessageconversions_total", topic="converted") == 5 + 2
     for name, mbean in FIGURES.items():
         assert ours.value(name) == float(attributes[mbean]), name
     assert ours.value("kafka_server_brokertopicmetrics_messagesin_total", topic="orders") == RECORDS

@@ -16,6 +16,7 @@ from odradek.broker.fetch.down_conversion import (
 )
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records.batch import batches
+from odradek.protocol.records.convert import DownConverted
 from odradek.storage.disk.ports import WorkerError
 from tests.support.disks.logs import batch
 from tests.support.disks.managed_logs import DeferredWorkers
@@ -36,8 +37,9 @@ def test_little_is_converted_at_once() -> None:
     converter.convert(piece(INLINE_RECORDS_MAX), results.append)
     converter.convert(piece(compression=ZSTD), results.append)
     converted, refused = results
-    assert isinstance(converted, bytes)
-    assert [message.magic for message in batches(memoryview(converted))] == [1] * INLINE_RECORDS_MAX
+    assert isinstance(converted, DownConverted)
+    assert converted.converted == INLINE_RECORDS_MAX
+    assert [message.magic for message in batches(memoryview(converted.records))] == [1] * INLINE_RECORDS_MAX
     assert refused is ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
     assert workers.jobs == []
 

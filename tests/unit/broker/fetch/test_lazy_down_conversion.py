@@ -64,7 +64,9 @@ def sent(records: LazyDownConversionRecords) -> list[bytes]:
 def converted(log: UnifiedLog, magic: int = 1, first_offset: int = 0) -> bytes:
     stored = Path(log.segments.active.records.path).read_bytes()
     return b"".join(
-        convert_to_magic(each, magic, first_offset) for each in batches(memoryview(stored)) if not each.is_control
+        convert_to_magic(each, magic, first_offset).records
+        for each in batches(memoryview(stored))
+        if not each.is_control
     )
 
 
@@ -266,3 +268,15 @@ def test_the_descriptor_is_kept_until_all_is_sent(log: UnifiedLog) -> None:
     assert not segment_records.evict()
     records.release()
     assert segment_records.evict()
+
+
+def test_converted_records_are_counted(log: UnifiedLog) -> None:
+    for compression in (0, 1):
+        log.append_as_leader(batch(b"a", b"b", b"c", compression=compression), 0)
+    region = log.read(0, 1 << 20, FetchIsolation.LOG_END, min_one_message=True).records
+    assert isinstance(region, FileRegion)
+    counts: list[int] = []
+    records = LazyDownConversionRecords(region, 1, 1, DownConverter(InlineWorkerPool()), InlineIoPool(), counts.append)
+    assert begin(records) == NONE
+    sent(records)
+    assert counts == [2, 3], "the first batch has one record before the offset, a compressed one is kept whole"

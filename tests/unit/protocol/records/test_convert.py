@@ -48,7 +48,7 @@ def records_of(data: bytes | bytearray) -> list[Record]:
 
 
 def down(data: bytes | bytearray, magic: int = 1, first_offset: int = 0) -> bytes:
-    return down_convert(memoryview(data), magic=magic, first_offset=first_offset)
+    return down_convert(memoryview(data), magic=magic, first_offset=first_offset).records
 
 
 # Down
@@ -137,13 +137,13 @@ def test_zstd_is_refused_wherever_it_is() -> None:
 
 def test_batches_are_converted_one_by_one() -> None:
     three = bytes(build_batch(THREE)) * 3
-    assert down(three, magic=0) == b"".join(convert_to_magic(batch, 0) for batch in scan(three))
+    assert down(three, magic=0) == b"".join(convert_to_magic(batch, 0).records for batch in scan(three))
 
 
 def test_wrapper_offsets_count_from_the_first_record_left() -> None:
     records = [Record(105, T, b"a", b"1"), Record(109, T, b"b", b"2")]
     (batch,) = scan(build_batch(records, base_offset=100, compression_type=CompressionType.GZIP))
-    (converted,) = scan(convert_to_magic(batch, 1))
+    (converted,) = scan(convert_to_magic(batch, 1).records)
     assert (converted.base_offset, converted.last_offset) == (105, 109)
 
 

@@ -9,7 +9,8 @@ import pytest
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records.batch import batches
 from odradek.protocol.records.layout import MAGIC_V1
-from odradek.protocol.records.legacy import LegacyBatch
+from odradek.protocol.records.legacy import LegacyBatch, build_messages
+from odradek.protocol.records.record import SimpleRecord
 from odradek.storage.config.log_config import LogConfig
 from odradek.storage.log.unified_log import UnifiedLog
 from odradek.storage.offsets import SpecialTimestamp
@@ -114,4 +115,13 @@ def test_times_cannot_be_searched_where_records_have_none(tmp_path: Path) -> Non
     latest = log.fetch_offset_by_timestamp(SpecialTimestamp.LATEST)
     assert latest is not None
     assert latest.offset == 1
+    log.close()
+
+
+def test_messages_that_only_get_their_offsets_are_not_converted(tmp_path: Path) -> None:
+    log = old_log(tmp_path, "0.10.2")
+    same = build_messages([SimpleRecord(NOW, None, b"v")] * 2, MAGIC_V1)
+    lower = build_messages([SimpleRecord(-1, None, b"v")] * 2, 0)
+    appended = [log.append_as_leader(memoryview(data), leader_epoch=0) for data in (same, lower, batch(b"a", b"b"))]
+    assert [info.records_converted for info in appended] == [0, 2, 2]
     log.close()

@@ -295,3 +295,17 @@ def test_malformed_records_are_found_by_a_walk() -> None:
     )
     with pytest.raises(CorruptRecordError):
         validate(broken, rules(always=True))
+
+
+@pytest.mark.parametrize(
+    ("data", "codec", "is_rebuilt"),
+    [
+        (batch(b"v"), "producer", False),
+        (batch(b"v", compression=GZIP), "gzip", False),
+        (batch(b"v"), "gzip", True),
+        (batch(b"v", compression=GZIP), "uncompressed", True),
+        (build_messages([SimpleRecord(NOW, None, b"v")], 1), "producer", True),
+    ],
+)
+def test_records_that_are_written_anew(data: bytes, codec: str, is_rebuilt: bool) -> None:
+    assert validate(data, rules(compression_type=codec)).is_rebuilt is is_rebuilt

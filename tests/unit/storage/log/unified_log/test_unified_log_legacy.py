@@ -84,7 +84,7 @@ def test_follower_that_appends_them_forgets_the_epochs(tmp_path: Path, magic: in
 def test_converted_down_only_where_they_are_too_new(tmp_path: Path, magic: int, codec: int, wanted: int) -> None:
     log = make(Disk(tmp_path), magic, codec)
     stored = read_bytes(log.read(0, 1 << 20, FetchIsolation.LOG_END, True))
-    converted = down_convert(memoryview(stored), magic=wanted, first_offset=0)
+    converted = down_convert(memoryview(stored), magic=wanted, first_offset=0).records
     if magic <= wanted:
         assert converted == stored
     found = [record for each in batches(memoryview(converted)) for record in each.records()]
