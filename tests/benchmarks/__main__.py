@@ -2,7 +2,7 @@
 
 Two kinds. `beside_apache/` runs Odradek and Apache Kafka 3.9 with the same load in the same run and prints ratios.
 `parts/bench_*.py` measure one part of Odradek each, in a process of their own. Nothing is asserted, because figures
-differ between machines and days. The whole run takes about fifteen minutes.
+differ between machines and days. The whole run takes about fifteen minutes, and `spark` five to twelve more.
 """
 
 from __future__ import annotations

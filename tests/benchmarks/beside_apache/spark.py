@@ -118,6 +118,7 @@ class Load:
         self._run(frame.writeStream.format("noop"))
 
     def delete_topics(self) -> None:
+        """Spark keeps its producers, and these may have the topics created again, empty."""
         for topic in (self._batch_topic, self._stream_topic):
             delete_topic(self.broker, topic)
 
