@@ -117,7 +117,8 @@ class MappedIndex:
 
     def make_room(self, entries: int = 1) -> None:
         """Allocate and map the pages of the next entries, so that adding them cannot fail. Raises OSError."""
-        needed = (self.entries + entries) * self._entry.size
+        used = self._entries
+        needed = ((used if used >= 0 else self.entries) + entries) * self._entry.size
         if needed > self._allocated:
             self._grow(needed)
         self._mapping()
@@ -173,7 +174,9 @@ class MappedIndex:
         return map_
 
     def _append_entry(self, *fields: int) -> None:
-        slot = self.entries
+        slot = self._entries
+        if slot < 0:
+            slot = self.entries
         at = slot * self._entry.size
         if at < self._rewritten_bytes:
             if self._holds(at, fields):
@@ -182,7 +185,8 @@ class MappedIndex:
             self._cut(slot)
         if at + self._entry.size > self._allocated:
             self._grow(at + self._entry.size)
-        self._entry.pack_into(self._mapping(), at, *fields)
+        map_ = self._map  # `make_room` has marked it as used
+        self._entry.pack_into(self._mapping() if map_ is None else map_, at, *fields)
         self._entries = slot + 1
         self._dirty = True
 

@@ -52,7 +52,7 @@ class OffsetIndex(MappedIndex):
         return OffsetPosition(self.base_offset + relative, position)
 
     def append(self, offset: int, position: int) -> None:
-        if self.entries and offset <= self.last_offset:
+        if offset <= self.last_offset and self.entries:
             raise InvalidOffsetError(
                 f"Attempt to append an offset ({offset}) to position {self.entries} no larger than the last offset "
                 f"appended ({self.last_offset}) to {self.path}."

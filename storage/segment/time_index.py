@@ -62,7 +62,7 @@ class TimeIndex(MappedIndex):
         last = self.last_entry
         if timestamp <= last.timestamp:
             return
-        if self.entries and offset < last.offset:
+        if offset < last.offset and self.entries:
             raise InvalidOffsetError(
                 f"Attempt to append an offset ({offset}) to slot {self.entries} no larger than the last offset "
                 f"appended ({last.offset}) to {self.path}"
