@@ -146,10 +146,14 @@ def kill_workers(broker: OdradekBroker) -> int:
 
 
 def has_ended(pid: int) -> bool:
-    """The process has closed its files; perhaps its parent has not collected it."""
+    """The process and all its threads have ended, so that its parent can see it; perhaps the parent has not looked.
+
+    The first thread of a killed process may be a zombie, and the process with it, while others still run.
+    """
     try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
+        process = psutil.Process(pid)
+        return process.status() == psutil.STATUS_ZOMBIE and len(os.listdir(f"/proc/{pid}/task")) == 1
+    except (psutil.NoSuchProcess, FileNotFoundError):
         return True
 
 
