@@ -25,6 +25,10 @@ class SpecialTimestamp(IntEnum):
     LATEST_TIERED = -5
 
 
+LATEST: Final = int(SpecialTimestamp.LATEST)
+"""For requests that name thousands of partitions: to compare a plain int takes less time than a member of an enum."""
+
+
 class LogOffsetMetadata(NamedTuple):
     """An offset with its segment and file position, where known: a fetch counts bytes from them without reading."""
 

@@ -5,13 +5,11 @@ Kafka: Partition.fetchOffsetForTimestamp, Partition.legacyFetchOffsetsForTimesta
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage.log.legacy_offsets import legacy_offsets_before as offsets_before
-from odradek.storage.offsets import SpecialTimestamp, TimestampAndOffset
-
-LATEST: Final = int(SpecialTimestamp.LATEST)
+from odradek.storage.offsets import LATEST, SpecialTimestamp, TimestampAndOffset
 
 if TYPE_CHECKING:
     from odradek.broker.partition.partition import Partition

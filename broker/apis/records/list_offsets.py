@@ -29,8 +29,9 @@ from odradek.protocol.messages.list_offsets import (
     ListOffsetsTopic,
     ListOffsetsTopicResponse,
 )
+from odradek.protocol.records.layout import NO_PARTITION_LEADER_EPOCH
 from odradek.protocol.topic_partition import TopicPartition
-from odradek.storage.offsets import SpecialTimestamp
+from odradek.storage.offsets import LATEST, SpecialTimestamp
 from odradek.timer.sliced_work import Wait
 
 if TYPE_CHECKING:
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
 
 CONSUMER_REPLICA_ID = -1
 DEBUGGING_REPLICA_ID = -2
-
-LATEST: Final = int(SpecialTimestamp.LATEST)
 
 LATEST_OFFSETS_A_STEP: Final = 16
 """The latest offset takes two microseconds; each other one, which may read a log, is a step of its own."""
@@ -96,7 +95,7 @@ def _by_time(topics: Iterable[ListOffsetsTopic]) -> Iterator[tuple[TopicPartitio
 
 
 def _duplicates(request: ListOffsetsRequest) -> frozenset[tuple[str, int]]:
-    """The partitions that are named more than once. Most requests have none: then their number is all to look at."""
+    """The partitions that are named more than once. In most requests none is, so that is found out first."""
     named = [(topic.name, part.partition_index) for topic in request.topics for part in topic.partitions]
     if len(set(named)) == len(named):
         return frozenset()
@@ -130,12 +129,11 @@ def _offset(
     if found is None:
         return _error(part, ErrorCode.NONE)
     found_timestamp, offset, leader_epoch = found
-    if version < 4:
-        return ListOffsetsPartitionResponse(
-            partition_index=part.partition_index, timestamp=found_timestamp, offset=offset
-        )
     return ListOffsetsPartitionResponse(
-        partition_index=part.partition_index, timestamp=found_timestamp, offset=offset, leader_epoch=leader_epoch
+        partition_index=part.partition_index,
+        timestamp=found_timestamp,
+        offset=offset,
+        leader_epoch=leader_epoch if version >= 4 else NO_PARTITION_LEADER_EPOCH,
     )
 
 
