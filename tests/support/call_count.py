@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from tests.support.garbage import no_collection
 
 
 class CallCount:
@@ -22,14 +23,12 @@ class CallCount:
 def counted_calls() -> Iterator[CallCount]:
     """Counts the calls of this thread inside the block.
 
-    The collector of garbage rests there: it would call the finalizers of whatever other tests have left.
+    A collection there would call the finalizers of whatever other tests have left.
     """
     count = CallCount()
-    gc.collect()
-    gc.disable()
-    sys.setprofile(count.note)
-    try:
-        yield count
-    finally:
-        sys.setprofile(None)
-        gc.enable()
+    with no_collection():
+        sys.setprofile(count.note)
+        try:
+            yield count
+        finally:
+            sys.setprofile(None)

@@ -6,7 +6,6 @@ work (this project's tests, asyncio) are left out.
 
 from __future__ import annotations
 
-import gc
 import sys
 import tracemalloc
 from collections import Counter
@@ -107,13 +106,3 @@ def peak_bytes(work: Callable[[], None]) -> int:
     finally:
         tracemalloc.stop()
     return peak - before
-
-
-def without_collection(work: Callable[[], None]) -> None:
-    """Run `work` while the collector of garbage rests."""
-    gc.collect()
-    gc.disable()
-    try:
-        work()
-    finally:
-        gc.enable()

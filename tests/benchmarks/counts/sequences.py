@@ -16,8 +16,9 @@ from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.schema import Request
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
-from tests.benchmarks.counts.counting import Calls, Counts, peak_bytes, without_collection
+from tests.benchmarks.counts.counting import Calls, Counts, peak_bytes
 from tests.benchmarks.parts.bench_storage import batch_of
+from tests.support.garbage import no_collection
 from tests.support.in_process.connections.network import FakeOwner, Link
 from tests.support.in_process.in_process_broker import InProcessBroker, in_process_broker
 from tests.support.wire.requests import build
@@ -216,11 +217,9 @@ def count(make: Make, broker: InProcessBroker) -> tuple[Counts, Calls]:
         sequence.run()
     sequence.writes()
 
-    def measure() -> None:
+    with no_collection():
         for _ in range(RUNS):
             calls.during(sequence.run)
-
-    without_collection(measure)
     requests = RUNS * sequence.requests
     counts = Counts(
         python_calls=round(calls.python.total() / requests, 2),

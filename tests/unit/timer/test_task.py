@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-import gc
 import weakref
 
 import pytest
 
 from odradek.timer.task import CallbackTask, TimerTask
 from odradek.timer.task_list import TimerTaskList
+from tests.support.garbage import no_collection
 
 
 def test_a_task_waits_from_add_to_cancel() -> None:
@@ -42,12 +42,9 @@ def test_a_cancelled_task_keeps_no_former_neighbour_alive() -> None:
     first.cancel()
     second.cancel()
     gone = weakref.ref(second)
-    gc.disable()
-    try:
+    with no_collection():
         del second
         assert gone() is None, "kept alive by a link, or in need of the garbage collector"
-    finally:
-        gc.enable()
 
 
 def test_run_is_for_subclasses() -> None:

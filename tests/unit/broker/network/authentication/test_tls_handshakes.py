@@ -23,6 +23,7 @@ from odradek.timer.clock import ManualClock
 from odradek.timer.system_timer import SystemTimer
 from tests.support.async_test import async_test
 from tests.support.certificates import Authority
+from tests.support.garbage import no_collection
 from tests.support.in_process.connections.listening import AcceptedSocket, Listening
 from tests.support.in_process.connections.network import FakeOwner
 
@@ -263,17 +264,12 @@ async def test_a_failed_handshake_is_freed_without_a_collection(tmp_path: Path) 
     accepted.setblocking(False)
     client.sendall(b"\x16\x03\x01\x00\x05hello")
     connection = Connection(FakeOwner(), "SSL", 1_000, SecurityProtocol.SSL)
-    gc.collect()
-    gc.disable()
-    try:
+    with client, no_collection():
         await asyncio.create_task(handshakes.accept(accepted, connection, 1_000))
         assert connection._owner.closed[0][0] is CloseReason.HANDSHAKE_FAILED  # type: ignore[attr-defined]
         for _ in range(3):
             await asyncio.sleep(0)
         assert not any(isinstance(one, SSLProtocol) for one in gc.get_objects())
-    finally:
-        gc.enable()
-        client.close()
 
 
 class Refusing:

@@ -9,6 +9,7 @@ from odradek.broker.network.requests.request import RequestContext, RequestTimes
 from odradek.broker.network.sockets.close_reason import CloseReason
 from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
+from tests.support.garbage import no_collection
 from tests.support.in_process.connections.network import (
     FETCH,
     HEARTBEAT,
@@ -206,9 +207,7 @@ class Unobservant:
 @pytest.mark.parametrize("is_unsent", [False, True])
 def test_a_closed_connection_is_freed_without_a_collection(is_unsent: bool) -> None:
     """A broker collects old garbage rarely; each connection that it closed would stay until then."""
-    gc.collect()
-    gc.disable()
-    try:
+    with no_collection():
         before = connections_in_memory()
         handlers = Handlers()
         link = Link(handlers)
@@ -223,8 +222,6 @@ def test_a_closed_connection_is_freed_without_a_collection(is_unsent: bool) -> N
         link.transport.protocol = None  # as event loops do
         del link.connection
         assert connections_in_memory() == before
-    finally:
-        gc.enable()
 
 
 def connections_in_memory() -> int:
