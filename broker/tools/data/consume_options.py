@@ -19,7 +19,10 @@ from odradek.broker.tools.data.consumer.fetcher import FetchConfig
 from odradek.broker.tools.data.consumer.group_member import GroupConfig
 from odradek.broker.tools.data.consumer.offset_choice import BEGINNING, END, OffsetChoice, Origin, parse_offset
 from odradek.broker.tools.data.records.deserializers import deserializer
+from odradek.broker.tools.data.records.packed_format import packed_format
 from odradek.broker.tools.data.records.record_format import (
+    AS_IT_IS,
+    FieldTexts,
     PrintedFields,
     RecordFormat,
     format_string,
@@ -31,7 +34,7 @@ from odradek.broker.tools.data.records.record_format import (
 from odradek.protocol.records.layout import MAX_DECOMPRESSED_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 _DESCRIPTION: Final = """\
 Print records of topics. Without more options: the values of new records, each with a newline, until Ctrl-C.
@@ -55,6 +58,8 @@ _EXAMPLES: Final = r"""  odradek consume -t greetings -o beginning -e           
 offsets (-o): beginning, end, stored (with --group), N, -N (N before the end), @MS or s@MS (from that time), e@MS (to)
 formats (-f): %s value, %S its length, %R length as 4 bytes, %k key, %K its length, %T timestamp, %h headers, %t topic,
               %p partition, %o offset, %%; \n \r \t \xNN
+packed (-s):  b B h H i I q Q integers of 1, 2, 4 and 8 bytes (b h i q signed), c a byte, s the rest, $ the end,
+              < > byte order (> at first); -s 'i s' prints four bytes as a number, a blank and the rest
 """
 FOLLOWED_RECORDS: Final = 10
 NULL: Final = b"NULL"
@@ -138,6 +143,10 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     form.add_argument("-J", "--json", action="store_true", help="a JSON object in each line; `produce --json` reads it")
     form.add_argument("--pretty", action="store_true", help="lines for people: time, place, key, headers, value")
     form.add_argument("--formatter", metavar="CLASS", help="Apache's Default-, NoOp- or LoggingMessageFormatter")
+    group.add_argument(
+        "-s", "--packed", action="append", default=[], metavar="[key=|value=]FORMAT",
+        help="print packed numbers of keys and values (without effect on --json); see below",
+    )  # fmt: skip
     group.add_argument(
         "-D", "--delimiter", type=delimiter, default=b"\n", metavar="D", help=r"after a record; default \n"
     )
@@ -260,23 +269,38 @@ def record_format(options: argparse.Namespace) -> RecordFormat:
     null = NULL if options.null else b""
     shown = visible_bytes if sys.stdout.isatty() else bytes
     try:
+        texts = packed_fields(options.packed)
         if options.format is not None:
-            return format_string(options.format, null, shown)
+            return format_string(options.format, null, shown, texts)
         if options.json:
             return json_line
         if options.pretty or options.follow:
-            return pretty_line(with_colours=_with_colours(options.color))
+            return pretty_line(with_colours=_with_colours(options.color), texts=texts)
         formatter = (options.formatter or "").rpartition(".")[2]
         if formatter == "NoOpMessageFormatter":
             return nothing
         properties = _formatter_properties(options)
         if not properties and not formatter:
-            return values_only(options.delimiter, null, options.key_delimiter, shown)
+            return values_only(options.delimiter, null, options.key_delimiter, shown, texts)
         if formatter not in ("", "DefaultMessageFormatter", "LoggingMessageFormatter"):
             raise ValueError(f"--formatter {options.formatter} is a Java class that is not known here")
+        if options.packed:
+            raise ValueError("-s cannot be combined with --formatter, --property and deserializers")
         return replace(printed_fields(properties), shown=shown)
     except ValueError as error:
         raise CommandFailed(str(error)) from None
+
+
+def packed_fields(formats: Iterable[str]) -> FieldTexts:
+    """The fields that -s unpacks; the last format of a field counts. Raises: ValueError."""
+    texts = AS_IT_IS
+    for text in formats:
+        field, found, form = text.partition("=")
+        if found and field in texts._fields:
+            texts = texts._replace(**{field: packed_format(field, form)})
+        else:
+            texts = FieldTexts(packed_format("key", text), packed_format("value", text))
+    return texts
 
 
 def _formatter_properties(options: argparse.Namespace) -> dict[str, str]:

@@ -96,6 +96,7 @@ class _Answer(NamedTuple):
     state: PartitionState
     completed: CompletedFetch
     records: Iterator[tuple[Record, int]]
+    broker_id: int
 
 
 class Fetcher:
@@ -185,7 +186,8 @@ class Fetcher:
             taken = [found for found in taken if found[0].offset < state.end]
             next_offset = state.position = state.end
             state.is_busy = False
-        return Chunk(state, [ConsumedRecord(topic, partition, record, kind) for record, kind in taken], next_offset)
+        records = [ConsumedRecord(topic, partition, record, kind, answer.broker_id) for record, kind in taken]
+        return Chunk(state, records, next_offset)
 
     # Fetching
 
@@ -235,7 +237,7 @@ class Fetcher:
                 for data in topic.partitions:
                     state = waiting.pop(TopicPartition(name, data.partition_index), None)
                     if state is not None and not state.is_revoked:
-                        self._answered(state, data)
+                        self._answered(state, data, node)
         except OSError:
             self._refresh_later()
         finally:
@@ -272,7 +274,7 @@ class Fetcher:
         has_ids = all(topic.topic_id != NO_TOPIC_ID for topic in topics)
         return request, None if has_ids else VERSION_WITHOUT_TOPIC_IDS
 
-    def _answered(self, state: PartitionState, data: PartitionData) -> None:
+    def _answered(self, state: PartitionState, data: PartitionData, broker_id: int) -> None:
         code = ErrorCode.for_code(data.error_code)
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
             self._out_of_range(state)
@@ -293,7 +295,7 @@ class Fetcher:
                 check_crcs=self._config.check_crcs,
                 max_decompressed_bytes=self._config.max_decompressed_bytes,
             )
-            self._answers.append(_Answer(state, completed, iter(completed)))
+            self._answers.append(_Answer(state, completed, iter(completed), broker_id))
 
     def _out_of_range(self, state: PartitionState) -> None:
         """Forget a position that is not in the log any more. A follower may only be behind: its leader is asked."""

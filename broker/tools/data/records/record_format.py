@@ -37,6 +37,8 @@ class ConsumedRecord(NamedTuple):
     record: Record
     timestamp_type: int
     """CREATE_TIME, LOG_APPEND_TIME or NO_TIMESTAMP_TYPE."""
+    broker_id: int = -1
+    """The broker that has sent the record."""
 
 
 RecordFormat = Callable[[ConsumedRecord], bytes]
@@ -71,9 +73,9 @@ def _length(field: bytes | None) -> int:
 
 
 def _headers_text(found: ConsumedRecord, null: bytes) -> bytes:
-    """`name=value,name=value`, as kcat prints headers."""
+    """`name=value,name=value`, and NULL for each value that is null, as kcat prints headers."""
     return b",".join(
-        b"%b=%b" % (name.encode("utf-8", HEADER_KEY_ERRORS), null if value is None else value)
+        b"%b=%b" % (name.encode("utf-8", HEADER_KEY_ERRORS), b"NULL" if value is None else value)
         for name, value in found.record.headers
     )
 
@@ -95,13 +97,30 @@ _FIELDS: Final[Mapping[str, Callable[[ConsumedRecord, bytes], bytes]]] = {
 }
 
 
-def format_string(text: str, null: bytes = b"", shown: Callable[[bytes], bytes] = bytes) -> RecordFormat:
+class FieldTexts(NamedTuple):
+    """From the bytes of a key or value to what is printed. Null and empty ones are not asked for. May raise
+    SerializationError."""
+
+    key: Callable[[bytes], bytes] = bytes
+    value: Callable[[bytes], bytes] = bytes
+
+
+AS_IT_IS: Final = FieldTexts()
+
+
+def format_string(
+    text: str, null: bytes = b"", shown: Callable[[bytes], bytes] = bytes, texts: FieldTexts = AS_IT_IS
+) -> RecordFormat:
     """A format as kcat's -f. `null` stands for a key or value that is null. Raises: ValueError for an unknown token.
 
     `shown` gets keys, values and headers, as in the other formats: `visible_bytes` on a terminal.
     """
     parts = [(token, literal) for token, literal in _parse(text)]
     fields = {token: _FIELDS[token] for token, _ in parts if token}
+    fields |= {
+        "k": lambda found, null: texts.key(found.record.key) if found.record.key else _FIELDS["k"](found, null),
+        "s": lambda found, null: texts.value(found.record.value) if found.record.value else _FIELDS["s"](found, null),
+    }
 
     def form(found: ConsumedRecord) -> bytes:
         pieces = []
@@ -173,14 +192,18 @@ def values_only(
     null: bytes = b"",
     key_delimiter: bytes | None = None,
     shown: Callable[[bytes], bytes] = bytes,
+    texts: FieldTexts = AS_IT_IS,
 ) -> RecordFormat:
     """Each value and a delimiter; with `key_delimiter` the key and it before the value. As kcat's -D and -K."""
 
+    def field(data: bytes | None, text: Callable[[bytes], bytes]) -> bytes:
+        return shown(null if data is None else text(data) if data else data)
+
     def form(found: ConsumedRecord) -> bytes:
-        value = shown(null if found.record.value is None else found.record.value)
+        value = field(found.record.value, texts.value)
         if key_delimiter is None:
             return value + delimiter
-        return shown(null if found.record.key is None else found.record.key) + key_delimiter + value + delimiter
+        return field(found.record.key, texts.key) + key_delimiter + value + delimiter
 
     return form
 
@@ -203,6 +226,7 @@ def json_line(found: ConsumedRecord) -> bytes:
         "offset": record.offset,
         "tstype": names.get(found.timestamp_type, "unknown"),
         "ts": record.timestamp,
+        "broker": found.broker_id,
     }
     if record.headers:
         fields["headers"] = [part for name, value in record.headers for part in (name, _json_field(value))]
@@ -223,7 +247,7 @@ def _json_field(field: bytes | None) -> object:
 _DIM, _CYAN, _YELLOW, _MAGENTA, _RED, _OFF = "2", "36", "33", "35", "31", "0"
 
 
-def pretty_line(*, with_colours: bool) -> RecordFormat:
+def pretty_line(*, with_colours: bool, texts: FieldTexts = AS_IT_IS) -> RecordFormat:
     """A line for people: local time, place, key, headers, value. Bytes that would move the cursor are escaped."""
 
     def paint(colour: str, text: str) -> str:
@@ -241,12 +265,12 @@ def pretty_line(*, with_colours: bool) -> RecordFormat:
         place = f"{found.topic}[{found.partition}]@{record.offset}"
         parts = [paint(_DIM, moment), paint(_CYAN, place)]
         if record.key is not None:
-            parts.append(paint(_YELLOW, shown(record.key)))
+            parts.append(paint(_YELLOW, shown(record.key and texts.key(record.key))))
         parts += [
             f"{paint(_MAGENTA, shown(name.encode('utf-8', HEADER_KEY_ERRORS)))}={shown(value)}"
             for name, value in record.headers
         ]
-        parts.append(shown(record.value))
+        parts.append(shown(record.value and texts.value(record.value)))
         return " ".join(parts).encode("utf-8", "backslashreplace") + b"\n"
 
     return form

@@ -116,3 +116,20 @@ def test_forms_that_are_not_there(arguments: list[str], message: str) -> None:
 def test_deserializers() -> None:
     options = parse_consume(["t", "--value-deserializer", "org.apache.kafka.common.serialization.IntegerDeserializer"])
     assert record_format(options)(RECORD._replace(record=Record(0, 0, None, b"\0\0\1\0"))) == b"256\n"
+
+
+def test_packed_fields() -> None:
+    found = ConsumedRecord("t", 0, Record(7, 5, b"\0\1", b"\0\0\0\5"), 0)
+
+    def form(*arguments: str) -> bytes:
+        return record_format(parse_consume(["-t", "t", *arguments]))(found)
+
+    assert form("-s", "key=h$", "-s", "value=i$") == b"5\n"
+    assert form("-s", "b", "-f", "%k %s %K %S") == b"0 0 2 4"
+    assert form("-s", "key=h", "-K", ":") == b"1:\0\0\0\5\n"
+    assert form("-s", "i", "--json") == form("--json"), "as in kcat"
+    assert form("-s", "h", "--pretty").endswith(b" 1 0\n")
+    with pytest.raises(CommandFailed, match="'x' is no letter"):
+        form("-s", "key=x")
+    with pytest.raises(CommandFailed, match="-s cannot be combined"):
+        form("-s", "i", "--property", "print.key=true")

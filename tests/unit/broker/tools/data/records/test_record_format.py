@@ -26,7 +26,7 @@ def record(key: bytes | None = b"k", value: bytes | None = b"v", headers: object
 
 def test_tokens() -> None:
     form = format_string(r"%t[%p]@%o %T %K:%k %S:%s %h%%\n\x41")
-    assert form(record()) == b"topic[2]@7 1234 1:k 1:v h=1,n=%\nA"
+    assert form(record()) == b"topic[2]@7 1234 1:k 1:v h=1,n=NULL%\nA"
     assert form(record(None, None, ())) == b"topic[2]@7 1234 -1: -1: %\nA"
     assert format_string("%k %s", b"NULL")(record(None, None)) == b"NULL NULL"
 
@@ -75,6 +75,7 @@ def test_json() -> None:
         "offset": 7,
         "tstype": "create",
         "ts": 1234,
+        "broker": -1,
         "headers": ["h", "1", "n", None],
         "key": {"base64": "/w=="},
         "payload": "ä",
