@@ -12,13 +12,16 @@ KafkaZkClient.updateLeaderAndIsr, UpdateLeaderAndIsrResult.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from itertools import chain
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 from odradek.controller.loop_turns import in_turns
 from odradek.controller.model.leader_and_isr import LeaderAndIsr, LeaderIsrAndControllerEpoch
 from odradek.controller.states.partition_states import LeadershipOrError, StateChangeFailed, StateUpdates
 from odradek.controller.tree.metadata_tree import (
     BadVersion,
+    Check,
     Create,
     GetData,
     NodeExists,
@@ -28,7 +31,8 @@ from odradek.controller.tree.metadata_tree import (
     WriteResult,
 )
 from odradek.controller.znodes import topic_nodes, znodes
-from odradek.controller.znodes.metadata_client import MetadataClient, stat_of, submit_all, write_fenced
+from odradek.controller.znodes.fenced_writes import write_fenced
+from odradek.controller.znodes.metadata_client import MetadataClient, stat_of, submit_all
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.config.config_def import ConfigError
@@ -36,6 +40,9 @@ from odradek.storage.config.log_config import LogConfig
 
 if TYPE_CHECKING:
     from odradek.controller.states.context import ControllerContext
+
+
+_NONE: Final[Mapping[TopicPartition, LeaderAndIsr]] = MappingProxyType({})
 
 
 class PartitionStateNodes:
@@ -88,31 +95,39 @@ class PartitionStateNodes:
             if partition not in own
         }
 
-    async def update_partition_states(self, leaderships: Mapping[TopicPartition, LeaderAndIsr]) -> StateUpdates:
+    async def update_partition_states(
+        self,
+        leaderships: Mapping[TopicPartition, LeaderAndIsr],
+        unchanged: Mapping[TopicPartition, LeaderAndIsr] = _NONE,
+    ) -> StateUpdates:
         epoch = self._context.epoch
-        results = await self._write(
-            [
-                SetData(
-                    znodes.partition_state_path(partition),
-                    topic_nodes.encode_partition_state(LeaderIsrAndControllerEpoch(leadership, epoch)),
-                    leadership.partition_epoch,
-                )
-                async for partition, leadership in in_turns(leaderships.items())
-            ]
-        )
+        writes: list[Check | SetData] = [
+            Check(znodes.partition_state_path(partition), leadership.partition_epoch)
+            async for partition, leadership in in_turns(unchanged.items())
+        ]
+        async for partition, leadership in in_turns(leaderships.items()):
+            data = topic_nodes.encode_partition_state(LeaderIsrAndControllerEpoch(leadership, epoch))
+            writes.append(SetData(znodes.partition_state_path(partition), data, leadership.partition_epoch))
+        results = await self._write(writes)
         finished: dict[TopicPartition, LeadershipOrError] = {}
+        to_retry: list[TopicPartition] = []
         refused: dict[TopicPartition, LeaderIsrAndControllerEpoch] = {}
-        async for (partition, leadership), result in in_turns(zip(leaderships.items(), results, strict=True)):
-            if isinstance(result, BadVersion):
+        states = chain(unchanged.items(), leaderships.items())
+        async for (partition, leadership), result in in_turns(zip(states, results, strict=True)):
+            if result is None:
+                finished[partition] = leadership
+            elif isinstance(result, BadVersion) and partition in leaderships:
                 next_epoch = leadership.with_partition_epoch(leadership.partition_epoch + 1)
                 refused[partition] = LeaderIsrAndControllerEpoch(next_epoch, epoch)
+            elif isinstance(result, BadVersion):
+                to_retry.append(partition)
             elif isinstance(result, TreeError):
                 finished[partition] = StateChangeFailed(f"{type(result).__name__} {result}")
             else:
                 finished[partition] = leadership.with_partition_epoch(stat_of(result).version)
         own = await self._found(list(refused), refused)
         finished |= {partition: refused[partition].leader_and_isr for partition in own}
-        return StateUpdates(finished, [partition for partition in refused if partition not in own])
+        return StateUpdates(finished, [*to_retry, *(partition for partition in refused if partition not in own)])
 
     async def _found(
         self, partitions: Sequence[TopicPartition], written: Mapping[TopicPartition, LeaderIsrAndControllerEpoch]
@@ -134,7 +149,7 @@ class PartitionStateNodes:
                 continue
         return unclean
 
-    async def _write(self, operations: Sequence[Create | SetData]) -> list[WriteResult | TreeError]:
+    async def _write(self, operations: Sequence[Create | SetData | Check]) -> list[WriteResult | TreeError]:
         if not operations:
             return []
         return await write_fenced(self._client.tree, self._context.epoch_zk_version, operations)

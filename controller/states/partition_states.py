@@ -13,10 +13,13 @@ The effect of a transition:
 * NEW to ONLINE: the first live replica becomes leader, and *all live* replicas are the ISR. The state node is created,
   and LeaderAndIsr with `is_new` goes to the ISR. A partition without a live replica stays NEW and is tried again when a
   broker starts.
-* ONLINE or OFFLINE to ONLINE: the state node is read, the strategy elects a leader (`leader_election`), and the new
-  state is written on condition that the node's version is still the same. If the leader has changed its ISR meanwhile,
-  the node is read and a leader elected again. LeaderAndIsr goes to the strategy's recipients. A node that a later
-  controller has written ends the attempt.
+* ONLINE or OFFLINE to ONLINE: the strategy elects a leader from the known state (`leader_election`), and the new state
+  is written on condition that the node still has the version of the known one. If it has another version, or nobody
+  in the known ISR is online, the node is read and a leader elected again. LeaderAndIsr goes to the strategy's
+  recipients. A node that a later controller has written ends the attempt.
+
+Kafka reads the node before each election, because brokers before Kafka 2.7 write the ISR themselves. The condition
+finds these changes too, and spares a request for each partition when a broker dies.
 
 A transition from any other state is refused and logged. All changes of one call are sent as one batch of requests.
 Only this file changes a partition's state.
@@ -93,8 +96,12 @@ class PartitionStateStore(Protocol):
     ) -> Mapping[TopicPartition, StateChangeFailed]:
         """Create the state nodes and their parents. Returns the errors of those that failed."""
 
-    async def update_partition_states(self, leaderships: Mapping[TopicPartition, LeaderAndIsr]) -> StateUpdates:
-        """Write each state on condition that the node's version is still the state's partition epoch."""
+    async def update_partition_states(
+        self, leaderships: Mapping[TopicPartition, LeaderAndIsr], unchanged: Mapping[TopicPartition, LeaderAndIsr] = ...
+    ) -> StateUpdates:
+        """Write each state on condition that the node's version is still the state's partition epoch. Of the
+        `unchanged` states only the condition is checked.
+        """
 
     async def unclean_leader_election_topics(self, topics: Iterable[str]) -> set[str]:
         """The topics whose config allows unclean leader election."""
@@ -226,10 +233,20 @@ class PartitionStateMachine:
     async def _elect_leaders(
         self, partitions: Sequence[TopicPartition], strategy: ElectionStrategy
     ) -> dict[TopicPartition, LeadershipOrError]:
-        results: dict[TopicPartition, LeadershipOrError] = {}
-        remaining = partitions
+        known = {
+            partition: state
+            async for partition in in_turns(partitions)
+            if (state := self._context.leadership(partition)) is not None
+            and any(self._context.is_replica_online(replica, partition) for replica in state.leader_and_isr.isr)
+        }
+        finished, _ = await self._try_elect_leaders(known, strategy)
+        results: dict[TopicPartition, LeadershipOrError] = {
+            partition: each for partition, each in finished.items() if isinstance(each, LeaderAndIsr)
+        }
+        remaining: Sequence[TopicPartition] = [partition for partition in partitions if partition not in results]
         while remaining:
-            finished, remaining = await self._try_elect_leaders(remaining, strategy)
+            states = await self._store.read_partition_states(remaining)
+            finished, remaining = await self._try_elect_leaders(states, strategy)
             results.update(finished)
         async for partition, result in in_turns(results.items()):
             if isinstance(result, StateChangeFailed):
@@ -239,15 +256,14 @@ class PartitionStateMachine:
         return results
 
     async def _try_elect_leaders(
-        self, partitions: Sequence[TopicPartition], strategy: ElectionStrategy
+        self, states: Mapping[TopicPartition, LeaderIsrAndControllerEpoch | None], strategy: ElectionStrategy
     ) -> tuple[dict[TopicPartition, LeadershipOrError], Sequence[TopicPartition]]:
-        """One round of reading, electing and writing. Returns the results, and the partitions to try again because
-        their state node has changed meanwhile. Kafka: ZkPartitionStateMachine.doElectLeaderForPartitions.
+        """One round of electing and writing. Returns the results, and the partitions to try again because their state
+        node has another version. Kafka: ZkPartitionStateMachine.doElectLeaderForPartitions.
         """
         context = self._context
         results: dict[TopicPartition, LeadershipOrError] = {}
         current: dict[TopicPartition, LeaderAndIsr] = {}
-        states = await self._store.read_partition_states(partitions)
         async for partition, state in in_turns(states.items()):
             if state is None:
                 results[partition] = StateChangeFailed(

@@ -32,7 +32,7 @@ Kafka: ReplicaStateMachine, ZkReplicaStateMachine, ReplicaState.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
@@ -222,42 +222,61 @@ class ReplicaStateMachine:
     async def _remove_from_isr(
         self, broker_id: int, partitions: Sequence[TopicPartition]
     ) -> dict[TopicPartition, LeaderIsrAndControllerEpoch]:
-        """Remove a broker from the ISRs. Returns the leadership of every partition that could be read, changed or not.
+        """Remove a broker from the ISRs. Returns the leadership of each partition whose node has it, changed or not.
+
+        The known states are tried first, as in an election (`partition_states`).
 
         Kafka: ZkReplicaStateMachine.removeReplicasFromIsr.
         """
-        context = self._context
-        results: dict[TopicPartition, LeaderIsrAndControllerEpoch] = {}
-        remaining = partitions
+        known = {partition: self._context.leadership(partition) async for partition in in_turns(partitions)}
+        results, _, _ = await self._try_remove_from_isr(broker_id, known)
+        remaining: Sequence[TopicPartition] = [partition for partition in partitions if partition not in results]
         while remaining:
-            unchanged: dict[TopicPartition, LeaderAndIsr] = {}
-            changed: dict[TopicPartition, LeaderAndIsr] = {}
             states = await self._store.read_partition_states(remaining)
-            async for partition, state in in_turns(states.items()):
-                if state is None:
-                    if not context.is_topic_queued_for_deletion(partition.topic):
-                        self._log_removal_failure(partition, broker_id, "it has no state node")
-                elif state.controller_epoch > context.epoch:
-                    self._log_removal_failure(
-                        partition,
-                        broker_id,
-                        f"its state was written by a later controller with epoch {state.controller_epoch}",
-                    )
-                else:
-                    adjusted = without_replica(state.leader_and_isr, broker_id)
-                    if adjusted is None:
-                        unchanged[partition] = state.leader_and_isr
-                    else:
-                        changed[partition] = adjusted
-            updates = await self._store.update_partition_states(changed)
-            async for partition, written in in_turns((unchanged | dict(updates.finished)).items()):
-                if isinstance(written, StateChangeFailed):
-                    self._log_removal_failure(partition, broker_id, str(written))
-                else:
-                    results[partition] = LeaderIsrAndControllerEpoch(written, context.epoch)
-                    context.put_leadership(partition, results[partition])
-            remaining = updates.to_retry
+            finished, failed, remaining = await self._try_remove_from_isr(broker_id, states)
+            results.update(finished)
+            for partition, reason in failed.items():
+                replica = PartitionAndReplica(partition, broker_id)
+                self._log_failure(replica, ReplicaState.OFFLINE, str(reason))
         return results
+
+    async def _try_remove_from_isr(
+        self, broker_id: int, states: Mapping[TopicPartition, LeaderIsrAndControllerEpoch | None]
+    ) -> tuple[
+        dict[TopicPartition, LeaderIsrAndControllerEpoch],
+        dict[TopicPartition, StateChangeFailed],
+        Sequence[TopicPartition],
+    ]:
+        """One round. Returns the leaderships, the failures, and the partitions to try again because their state node
+        has another version. Kafka: ZkReplicaStateMachine.doRemoveReplicasFromIsr.
+        """
+        context = self._context
+        finished: dict[TopicPartition, LeaderIsrAndControllerEpoch] = {}
+        failed: dict[TopicPartition, StateChangeFailed] = {}
+        unchanged: dict[TopicPartition, LeaderAndIsr] = {}
+        changed: dict[TopicPartition, LeaderAndIsr] = {}
+        async for partition, state in in_turns(states.items()):
+            if state is None:
+                if not context.is_topic_queued_for_deletion(partition.topic):
+                    failed[partition] = StateChangeFailed("it has no state node")
+            elif state.controller_epoch > context.epoch:
+                failed[partition] = StateChangeFailed(
+                    f"its state was written by a later controller with epoch {state.controller_epoch}"
+                )
+            else:
+                adjusted = without_replica(state.leader_and_isr, broker_id)
+                if adjusted is None:
+                    unchanged[partition] = state.leader_and_isr
+                else:
+                    changed[partition] = adjusted
+        updates = await self._store.update_partition_states(changed, unchanged)
+        async for partition, written in in_turns(updates.finished.items()):
+            if isinstance(written, StateChangeFailed):
+                failed[partition] = written
+            else:
+                finished[partition] = LeaderIsrAndControllerEpoch(written, context.epoch)
+                context.put_leadership(partition, finished[partition])
+        return finished, failed, updates.to_retry
 
     async def _remove(self, replicas: Sequence[PartitionAndReplica]) -> None:
         async for replica in in_turns(replicas):
@@ -270,9 +289,6 @@ class ReplicaStateMachine:
     def _put(self, replica: PartitionAndReplica, target: ReplicaState) -> None:
         logger.debug("Changed replica %s from %s to %s", replica, self.state(replica).name, target.name)
         self.states[replica] = target
-
-    def _log_removal_failure(self, partition: TopicPartition, broker_id: int, reason: str) -> None:
-        self._log_failure(PartitionAndReplica(partition, broker_id), ReplicaState.OFFLINE, reason)
 
     def _log_failure(self, replica: PartitionAndReplica, target: ReplicaState, reason: str) -> None:
         logger.error(

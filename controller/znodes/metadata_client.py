@@ -1,8 +1,5 @@
 """Reads and writes Kafka's nodes in the metadata tree as values; writes of the controller are fenced.
 
-Every write of an active controller is one transaction with a check of the version of `/controller_epoch`, its fencing
-token. Each election changes that version, so the write of a replaced controller fails and raises ControllerMoved.
-
 Kafka: KafkaZkClient.
 """
 
@@ -14,11 +11,9 @@ from typing import Final, TypeVar
 
 from odradek.controller.loop_turns import in_turns
 from odradek.controller.model.broker_info import Broker
-from odradek.controller.model.controller_moved import ControllerMoved
 from odradek.controller.model.reassignment import ReplicaAssignment
 from odradek.controller.tree.metadata_tree import (
     BadVersion,
-    Check,
     Create,
     CreateMode,
     DataAndStat,
@@ -27,8 +22,6 @@ from odradek.controller.tree.metadata_tree import (
     GetChildren,
     GetData,
     MetadataTree,
-    Multi,
-    MultiFailed,
     NodeExists,
     Nodes,
     NoNode,
@@ -43,6 +36,7 @@ from odradek.controller.tree.metadata_tree import (
     parent_path,
 )
 from odradek.controller.znodes import broker_node, topic_nodes, znodes
+from odradek.controller.znodes.fenced_writes import write_fenced
 from odradek.controller.znodes.topic_nodes import TopicIdReplicaAssignment
 from odradek.controller.znodes.topic_text import TopicText
 from odradek.controller.znodes.znode_json import BadZnode
@@ -65,28 +59,6 @@ async def submit_all(tree: Nodes, operations: Sequence[Operation[ResultT]]) -> l
     results: list[ResultT | TreeError] = []
     for start in range(0, len(operations), OPERATIONS_PER_BATCH_MAX):
         results += await tree.submit(operations[start : start + OPERATIONS_PER_BATCH_MAX])
-    return results
-
-
-async def write_fenced(
-    tree: MetadataTree, epoch_zk_version: int, operations: Iterable[WriteOperation]
-) -> list[WriteResult | TreeError]:
-    """Apply writes of the controller, each in its own transaction. Raises ControllerMoved if the token is stale.
-
-    Kafka: KafkaZkClient.wrapRequestWithControllerEpochCheck.
-    """
-    check = Check(znodes.CONTROLLER_EPOCH, epoch_zk_version)
-    results: list[WriteResult | TreeError] = []
-    answers = await submit_all(tree, [Multi((check, operation)) async for operation in in_turns(operations)])
-    async for answer in in_turns(answers):
-        if not isinstance(answer, TreeError):
-            results.append(answer[1])
-        elif not isinstance(answer, MultiFailed):
-            raise answer
-        elif answer.index == 0:
-            raise ControllerMoved(f"{znodes.CONTROLLER_EPOCH} is no longer in version {epoch_zk_version}")
-        else:
-            results.append(answer.cause)
     return results
 
 

@@ -23,10 +23,13 @@ class InMemoryStates:
         self.states: dict[TopicPartition, LeaderIsrAndControllerEpoch] = {}
         self.unclean_topics: set[str] = set()
         self.races = 0
+        self.reads = 0
+        """How many nodes were read."""
 
     async def read_partition_states(
         self, partitions: Sequence[TopicPartition]
     ) -> dict[TopicPartition, LeaderIsrAndControllerEpoch | None]:
+        self.reads += len(partitions)
         return {partition: self.states.get(partition) for partition in partitions}
 
     async def create_partition_states(
@@ -36,22 +39,30 @@ class InMemoryStates:
         self.states.update({partition: state for partition, state in states.items() if partition not in failed})
         return failed
 
-    async def update_partition_states(self, leaderships: Mapping[TopicPartition, LeaderAndIsr]) -> StateUpdates:
+    async def update_partition_states(
+        self,
+        leaderships: Mapping[TopicPartition, LeaderAndIsr],
+        unchanged: Mapping[TopicPartition, LeaderAndIsr] | None = None,
+    ) -> StateUpdates:
         finished: dict[TopicPartition, LeaderAndIsr | StateChangeFailed] = {}
         to_retry: list[TopicPartition] = []
-        for partition, leadership in leaderships.items():
+        for partition, leadership in [*(unchanged or {}).items(), *leaderships.items()]:
             if self.races:
                 self.races -= 1
                 current = self.states[partition].leader_and_isr
                 self.states[partition] = LeaderIsrAndControllerEpoch(
                     current.with_partition_epoch(current.partition_epoch + 1), CONTROLLER_EPOCH
                 )
-            if leadership.partition_epoch != self.states[partition].leader_and_isr.partition_epoch:
+            if partition not in self.states:
+                finished[partition] = StateChangeFailed("NoNode")
+            elif leadership.partition_epoch != self.states[partition].leader_and_isr.partition_epoch:
                 to_retry.append(partition)
-                continue
-            written = leadership.with_partition_epoch(leadership.partition_epoch + 1)
-            self.states[partition] = LeaderIsrAndControllerEpoch(written, CONTROLLER_EPOCH)
-            finished[partition] = written
+            elif partition in leaderships:
+                written = leadership.with_partition_epoch(leadership.partition_epoch + 1)
+                self.states[partition] = LeaderIsrAndControllerEpoch(written, CONTROLLER_EPOCH)
+                finished[partition] = written
+            else:
+                finished[partition] = leadership
         return StateUpdates(finished, to_retry)
 
     async def unclean_leader_election_topics(self, topics: Iterable[str]) -> set[str]:

@@ -57,6 +57,19 @@ async def test_updates_are_conditional() -> None:
 
 
 @async_test
+async def test_of_unchanged_states_only_the_version_is_checked() -> None:
+    database, _, nodes, _ = await opened()
+    await nodes.create_partition_states({T0: STATE, T1: STATE})
+    known = STATE.leader_and_isr
+    updates = await nodes.update_partition_states({}, {T0: known, T1: known.with_partition_epoch(5), U0: known})
+    assert updates.finished[T0] == known
+    assert isinstance(updates.finished[U0], StateChangeFailed)
+    assert updates.to_retry == [T1]
+    assert await nodes.read_partition_states([T0, T1]) == {T0: STATE, T1: STATE}
+    await database.close()
+
+
+@async_test
 async def test_a_write_that_is_sent_again_because_its_answer_was_lost_has_succeeded() -> None:
     database, _, nodes, context = await opened()
     await nodes.create_partition_states({T0: STATE})

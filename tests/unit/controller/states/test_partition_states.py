@@ -127,14 +127,38 @@ async def test_an_election_is_held_again_when_the_leader_changed_the_isr_meanwhi
 
 
 @async_test
+async def test_only_nodes_that_have_changed_are_read() -> None:
+    """As a broker before Kafka 2.7 changes them: without the controller."""
+    machines = StateMachines(live={1, 2})
+    partitions = [TopicPartition("t", index) for index in range(4)]
+    for partition in partitions:
+        machines.assign(partition, 0, 1, 2)
+        machines.lead(partition, 0, (0, 1))
+        machines.partitions.states[partition] = OFFLINE
+    same, other_isr, none_in_sync, missing = partitions
+    changed = LeaderAndIsr(leader=0, isr=(0, 2), partition_epoch=1)
+    machines.store.states[other_isr] = LeaderIsrAndControllerEpoch(changed, CONTROLLER_EPOCH)
+    machines.lead(none_in_sync, 0, (0,))
+    machines.store.states[none_in_sync] = LeaderIsrAndControllerEpoch(changed, CONTROLLER_EPOCH)
+    del machines.store.states[missing]
+    results = await machines.partitions.trigger_online_state_change()
+    assert machines.store.reads == 3
+    assert machines.leadership(same) == (1, (1,), 1)
+    assert machines.leadership(other_isr) == machines.leadership(none_in_sync) == (2, (2,), 1)
+    assert "doesn't exist" in str(results[missing])
+
+
+@async_test
 async def test_the_state_of_a_later_controller_is_left_alone() -> None:
     machines = StateMachines(live={1})
     machines.assign(T0, 0, 1)
     machines.lead(T0, 0, (0, 1))
-    machines.store.states[T0] = LeaderIsrAndControllerEpoch(LeaderAndIsr(leader=0, isr=(0, 1)), CONTROLLER_EPOCH + 1)
+    written = LeaderAndIsr(leader=0, isr=(0, 1), partition_epoch=1)
+    machines.store.states[T0] = LeaderIsrAndControllerEpoch(written, CONTROLLER_EPOCH + 1)
     machines.partitions.states[T0] = OFFLINE
     results = await machines.partitions.trigger_online_state_change()
     assert isinstance(results[T0], StateChangeFailed)
+    assert "later controller" in str(results[T0])
     assert machines.partitions.state(T0) is OFFLINE
     assert machines.take_sent() == []
 

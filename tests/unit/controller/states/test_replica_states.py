@@ -150,10 +150,35 @@ async def test_removal_from_the_isr_is_retried_when_the_leader_wrote_meanwhile()
 
 
 @async_test
+async def test_only_nodes_that_have_changed_are_read(caplog: pytest.LogCaptureFixture) -> None:
+    """As a broker before Kafka 2.7 changes them: without the controller."""
+    machines = StateMachines(live={0, 1, 2})
+    partitions = [TopicPartition("t", index) for index in range(5)]
+    replicas = [PartitionAndReplica(partition, 1) for partition in partitions]
+    for partition, replica in zip(partitions, replicas, strict=True):
+        machines.assign(partition, 0, 1, 2)
+        machines.lead(partition, 0, (0, 1, 2), 5)
+        machines.replicas.states[replica] = ONLINE
+    in_sync, out_of_sync, joined, left, missing = partitions
+    machines.lead(out_of_sync, 0, (0, 2), 5)
+    machines.lead(joined, 0, (0, 2), 5)
+    for partition, isr in ((joined, (0, 1, 2)), (left, (0, 2))):
+        changed = LeaderAndIsr(leader=0, isr=isr, leader_epoch=5, partition_epoch=1)
+        machines.store.states[partition] = LeaderIsrAndControllerEpoch(changed, CONTROLLER_EPOCH)
+    del machines.store.states[missing]
+    await machines.replicas.handle_state_changes(replicas, OFFLINE)
+    assert machines.store.reads == 3
+    assert machines.leadership(in_sync) == machines.leadership(joined) == (0, (0, 2), 6)
+    assert machines.leadership(out_of_sync) == machines.leadership(left) == (0, (0, 2), 5)
+    assert [machines.replicas.state(replica) for replica in replicas] == [OFFLINE] * 4 + [ONLINE]
+    assert caplog.text.count("no state node") == 1
+
+
+@async_test
 async def test_a_replica_stays_when_a_later_controller_wrote_the_state() -> None:
     machines, replica = prepared(ONLINE)
-    state = LeaderIsrAndControllerEpoch(LeaderAndIsr(leader=0, isr=(0, 1, 2)), CONTROLLER_EPOCH + 1)
-    machines.store.states[T0] = state
+    written = LeaderAndIsr(leader=0, isr=(0, 1, 2), partition_epoch=1)
+    machines.store.states[T0] = LeaderIsrAndControllerEpoch(written, CONTROLLER_EPOCH + 1)
     await machines.replicas.handle_state_changes([replica], OFFLINE)
     assert machines.replicas.state(replica) is ONLINE
 

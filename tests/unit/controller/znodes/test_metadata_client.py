@@ -7,14 +7,12 @@ import pytest
 
 from odradek.controller.model.controller_moved import ControllerMoved
 from odradek.controller.model.reassignment import ReplicaAssignment
-from odradek.controller.tree.metadata_tree import BadVersion, Check, Create, Delete, NoNode, SetData
+from odradek.controller.tree.metadata_tree import Create, Delete, NoNode, SetData
 from odradek.controller.znodes import topic_nodes, topic_text, znodes
 from odradek.controller.znodes.metadata_client import (
     OPERATIONS_PER_BATCH_MAX,
     MetadataClient,
-    stat_of,
     submit_all,
-    write_fenced,
 )
 from odradek.controller.znodes.topic_nodes import TopicIdReplicaAssignment
 from odradek.controller.znodes.znodes import ProducerIdsBlock
@@ -39,20 +37,6 @@ async def test_a_fenced_write_needs_the_current_token() -> None:
         node = await client.get("/a")
         assert node is not None
         assert node.data == b""
-
-
-@async_test
-async def test_fenced_writes_fail_by_themselves() -> None:
-    async with opened() as client:
-        await client.create_recursive("/a")
-        results = await write_fenced(client.tree, 0, [SetData("/a", b"", 3), SetData("/a", b""), Delete("/b")])
-        assert isinstance(results[0], BadVersion)
-        assert stat_of(results[1]).version == 1
-        assert isinstance(results[2], NoNode)
-        with pytest.raises(NoNode):
-            await client.write(0, Delete("/b"))
-        with pytest.raises(TypeError):
-            stat_of(await client.write(0, Check("/a", 1)))
 
 
 @async_test
