@@ -14,6 +14,7 @@ from odradek.broker.tools.command.failures import CommandFailed
 from odradek.broker.tools.command.terminal_text import visible_bytes
 from odradek.broker.tools.data.client.properties import Properties, gather
 from odradek.broker.tools.data.common_options import add_cluster_options, delimiter
+from odradek.broker.tools.data.consumer.assignors import assignor_names
 from odradek.broker.tools.data.consumer.consumer import ConsumerConfig, Subscription
 from odradek.broker.tools.data.consumer.fetcher import FetchConfig
 from odradek.broker.tools.data.consumer.group_member import GroupConfig
@@ -255,7 +256,12 @@ def fetch_config(found: Properties, reset: OffsetChoice | None) -> FetchConfig:
 def group_config(found: Properties, group_id: str) -> GroupConfig:
     """The configuration of a member. Raises: CommandFailed."""
     defaults = GroupConfig(group_id=group_id)
+    try:
+        assignors = assignor_names(found.text("partition.assignment.strategy", ",".join(defaults.assignors)))
+    except ValueError as error:
+        raise CommandFailed(f"partition.assignment.strategy: {error}") from None
     return GroupConfig(
+        assignors=assignors,
         group_id=group_id,
         group_instance_id=found.text("group.instance.id", "") or None,
         heartbeat_interval_ms=found.number("heartbeat.interval.ms", defaults.heartbeat_interval_ms, least=1),

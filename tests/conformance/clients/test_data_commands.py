@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import pytest
 
@@ -151,6 +152,60 @@ def test_a_group_with_a_member_of_librdkafka(
     written = [b"%d" % i for i in range(100)] + [b"late-%d" % partition for partition in range(4)]
     assert sorted([*read, *member.values]) == sorted(written)
     assert run("consume", "-G", group, topic, "-e").stdout == b"", "all of it is committed"
+
+
+@pytest.mark.parametrize("is_leader", [True, False])
+def test_a_cooperative_group_with_a_member_of_librdkafka(
+    broker: Broker, run: Run, admin: Admin, unique: Callable[[str], str], is_leader: bool
+) -> None:
+    """Members of both kinds come and go under load; each record is read by one of them. A member that stays keeps most
+    of its partitions, whether the command leads the group or librdkafka."""
+    topic, group = admin.create_topic(unique("cooperative"), 6), unique("group")
+    strategy = "partition.assignment.strategy"
+    arguments = ("-G", group, topic, "--from-beginning", "-q", "-X", "heartbeat.interval.ms=100")
+    cooperative = {strategy.replace(".", "_"): "cooperative-sticky", "enable_auto_commit": True}
+    written: list[bytes] = []
+    read: list[bytes] = []
+
+    def write() -> None:
+        lines = [b"%d" % (len(written) + number) for number in range(120)]
+        run("produce", "-t", topic, "--partitioner", "round-robin", stdin=b"\n".join(lines))
+        written.extend(lines)
+
+    def start() -> RunningCommand:
+        return RunningCommand(broker.bootstrap, "consume", *arguments, "-X", f"{strategy}=cooperative-sticky")
+
+    def shares() -> list[int]:
+        members = admin.client.describe_consumer_groups([group])[group].result().members
+        return sorted(len(member.assignment.topic_partitions) for member in members)
+
+    with ExitStack() as running:
+        if not is_leader:
+            member = running.enter_context(Member(broker.bootstrap, group, [topic], **cooperative))
+            eventually(shares, accept=lambda found: found == [6], timeout_s=20)
+        first = running.enter_context(start())
+        output = running.enter_context(ThreadPoolExecutor()).submit(first.stdout.read)
+        if is_leader:
+            eventually(shares, accept=lambda found: found == [6], timeout_s=20)
+            member = running.enter_context(Member(broker.bootstrap, group, [topic], **cooperative))
+        write()
+        eventually(shares, accept=lambda found: found == [3, 3], timeout_s=20)
+        member.revocations.clear()
+        with start() as second:
+            write()
+            eventually(shares, accept=lambda found: found == [2, 2, 2], timeout_s=20)
+            write()
+            read += second.stop(signal.SIGTERM).stdout.split()
+        eventually(shares, accept=lambda found: found == [3, 3], timeout_s=20)
+        write()
+        assert all(len(revoked) == 1 for revoked in member.revocations), member.revocations
+        member.leave()
+        eventually(shares, accept=lambda found: found == [6], timeout_s=20)
+        write()
+        first.process.send_signal(signal.SIGINT)
+        read += output.result(20).split() + member.values
+    read += run("consume", "-G", group, topic, "-e").stdout.split()
+    assert sorted(read) == sorted(written)
 
 
 def test_a_group_with_a_member_of_java(

@@ -56,6 +56,7 @@ CONSUMER_KEYS: Final = (
     "max.partition.fetch.bytes",
     "max.poll.interval.ms",
     "max.poll.records",
+    "partition.assignment.strategy",
     "session.timeout.ms",
 )
 WITHOUT_EFFECT: Final = frozenset({"key.serializer", "value.serializer", "key.deserializer", "value.deserializer"})

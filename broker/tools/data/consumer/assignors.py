@@ -2,6 +2,7 @@
 
 `range`: for each topic, consecutive partitions to its subscribers in order. `roundrobin`: all partitions in turn to the
 next member that subscribes to their topic. Both give the result of Java's assignors without racks.
+`cooperative-sticky` is in `cooperative_sticky.py`.
 
 Kafka: RangeAssignor, RoundRobinAssignor, AbstractPartitionAssignor.MemberInfo.
 """
@@ -9,32 +10,11 @@ Kafka: RangeAssignor, RoundRobinAssignor, AbstractPartitionAssignor.MemberInfo.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from struct import Struct
-from struct import error as StructError
-from typing import Final, NamedTuple, TypeVar
+from typing import Final
 
-from odradek.protocol.codec.codec import decode, encode
-from odradek.protocol.codec.decode_error import DecodeError
-from odradek.protocol.messages.consumer_protocol import (
-    AssignmentTopicPartition,
-    ConsumerProtocolAssignment,
-    ConsumerProtocolSubscription,
-)
+from odradek.broker.tools.data.consumer.cooperative_sticky import assign_cooperative_sticky
+from odradek.broker.tools.data.consumer.member_metadata import Subscriber
 from odradek.protocol.topic_partition import TopicPartition
-
-M = TypeVar("M", ConsumerProtocolSubscription, ConsumerProtocolAssignment)
-
-_VERSION: Final = Struct(">h")
-_HIGHEST_VERSION: Final = 3
-
-
-class Subscriber(NamedTuple):
-    """A member that takes part in an assignment."""
-
-    member_id: str
-    group_instance_id: str | None
-    topics: frozenset[str]
-
 
 Assignment = dict[str, list[TopicPartition]]
 """Member id -> partitions."""
@@ -83,43 +63,26 @@ def assign_round_robin(members: Collection[Subscriber], partitions: Mapping[str,
     return assignment
 
 
-ASSIGNORS: Final[Mapping[str, Assignor]] = {"range": assign_range, "roundrobin": assign_round_robin}
+COOPERATIVE_STICKY: Final = "cooperative-sticky"
+ASSIGNORS: Final[Mapping[str, Assignor]] = {
+    "range": assign_range,
+    "roundrobin": assign_round_robin,
+    COOPERATIVE_STICKY: assign_cooperative_sticky,
+}
 """By their names in JoinGroup, the preferred first."""
 
-
-def encode_subscription(topics: Collection[str]) -> bytes:
-    """The metadata of a member in JoinGroup. The oldest version suffices: nothing is owned between generations."""
-    return _VERSION.pack(0) + encode(ConsumerProtocolSubscription(topics=sorted(topics)), 0)
-
-
-def decode_subscription(data: bytes) -> frozenset[str]:
-    """The topics of a member. Raises: DecodeError."""
-    return frozenset(_decode(ConsumerProtocolSubscription, data).topics)
+_CLASSES: Final = {
+    "RangeAssignor": "range",
+    "RoundRobinAssignor": "roundrobin",
+    "CooperativeStickyAssignor": COOPERATIVE_STICKY,
+}
 
 
-def encode_assignment(partitions: Collection[TopicPartition]) -> bytes:
-    """The assignment of a member in SyncGroup."""
-    by_topic: dict[str, list[int]] = {}
-    for topic, partition in sorted(partitions):
-        by_topic.setdefault(topic, []).append(partition)
-    assigned = [AssignmentTopicPartition(topic=name, partitions=indexes) for name, indexes in by_topic.items()]
-    return _VERSION.pack(0) + encode(ConsumerProtocolAssignment(assigned_partitions=assigned), 0)
-
-
-def decode_assignment(data: bytes) -> list[TopicPartition]:
-    """The partitions of a member; none for empty bytes. Raises: DecodeError."""
-    if not data:
-        return []
-    assigned = _decode(ConsumerProtocolAssignment, data).assigned_partitions
-    return [TopicPartition(found.topic, partition) for found in assigned for partition in found.partitions]
-
-
-def _decode(kind: type[M], data: bytes) -> M:
-    """A version from the future is read as the highest known one."""
-    try:
-        (version,) = _VERSION.unpack_from(data)
-    except StructError:
-        raise DecodeError(f"{kind.__name__}: {len(data)} bytes have no version") from None
-    if version < 0:
-        raise DecodeError(f"{kind.__name__}: unsupported version {version}")
-    return decode(kind, data, min(version, _HIGHEST_VERSION), None, _VERSION.size)
+def assignor_names(text: str) -> tuple[str, ...]:
+    """The names in a `partition.assignment.strategy`: librdkafka's names or Java's classes. Raises: ValueError."""
+    names = [name.strip() for name in text.split(",")]
+    found = tuple(dict.fromkeys(_CLASSES.get(name.rpartition(".")[2], name) for name in names))
+    for name in found:
+        if name not in ASSIGNORS:
+            raise ValueError(f"{name!r} is no assignor that is known here; known are {', '.join(ASSIGNORS)}")
+    return found

@@ -1,13 +1,15 @@
 """Consumes topics: all their partitions (or chosen ones) alone, or a share of them as the member of a group.
 
 `poll` hands out records, and `done` says how far the user is with them: that is what is committed, every
-`auto_commit_interval_ms`, before a rebalance, and at the end.
+`auto_commit_interval_ms`, before a rebalance, and at the end. A cooperative member hands out records while its group
+rebalances, and commits once more before it gives partitions up.
 
 Kafka: KafkaConsumer.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
 import sys
 from collections.abc import Collection, Iterable, Mapping
@@ -74,6 +76,8 @@ class Consumer:
         self._looked_ms = 0
         self._committed_ms = 0
         self._committed: dict[TopicPartition, int] = {}
+        self._joining: asyncio.Task[list[TopicPartition]] | None = None
+        """The join of a cooperative member, beside the polls."""
         self.rebalance_ms = 0
         """Time in which the group was joined."""
 
@@ -100,7 +104,7 @@ class Consumer:
     @property
     def is_finished(self) -> bool:
         """Whether every assigned partition is consumed to its end."""
-        is_assigned = self._group is None or not self._group.needs_rejoin
+        is_assigned = self._group is None or not (self._group.needs_rejoin or self._joining)
         return is_assigned and all(state.is_finished for state in self._fetcher.states.values())
 
     @property
@@ -134,12 +138,13 @@ class Consumer:
         if self._group is not None:
             if self._group.failure is not None:
                 raise self._group.failure
-            if self._group.needs_rejoin:
+            if self._group.config.is_cooperative:
+                await self._cooperate(self._group)
+            elif self._group.needs_rejoin:
                 await self._rejoin(self._group)
                 self.rebalance_ms += self._client.clock.monotonic_ms() - now_ms
-            elif (
-                self._config.enable_auto_commit and now_ms - self._committed_ms >= self._config.auto_commit_interval_ms
-            ):
+            is_due = now_ms - self._committed_ms >= self._config.auto_commit_interval_ms
+            if self._config.enable_auto_commit and is_due and not self._group.needs_rejoin and self._joining is None:
                 await self.commit()
 
     def done(self, chunk: Chunk, next_offset: int | None = None) -> None:
@@ -162,7 +167,10 @@ class Consumer:
     async def close(self) -> None:
         """Commit, leave the group, stop fetching. Raises: CommandFailed if the commit fails."""
         try:
-            if self._config.enable_auto_commit and self._group is not None and not self._group.needs_rejoin:
+            if self._joining is not None:
+                self._joining.cancel()
+                await asyncio.gather(self._joining, return_exceptions=True)
+            if self._config.enable_auto_commit and self._group is not None and not self._group.has_lost_partitions:
                 await self.commit()
         finally:
             if self._group is not None:
@@ -181,19 +189,56 @@ class Consumer:
             if self._config.enable_auto_commit:
                 await self.commit()
             self._fetcher.assign(())
+        group.has_lost_partitions = False
         assigned = await group.join(self._topics, self._partition_counts)
+        self._fetcher.assign(await self._begin(group, assigned))
+
+    async def _begin(self, group: GroupMember, assigned: Collection[TopicPartition]) -> list[PartitionState]:
+        """Partitions that begin where the group has committed. Raises: CommandFailed."""
         missing = {topic for topic, _ in assigned} - self._counts.keys()
         if missing:  # another member leads, and it knows more topics
             await self._client.refresh(self._counts.keys() | missing)
             self._find_topics()
-        self._committed = await group.committed(assigned)
+        committed = await group.committed(assigned) if assigned else {}
+        self._committed = {
+            key: offset for key, offset in self._committed.items() if key in self._fetcher.states
+        } | committed
         states = []
         for key in assigned:
-            state = PartitionState(key, self._config.start, position=self._committed.get(key))
+            state = PartitionState(key, self._config.start, position=committed.get(key))
             state.consumed = state.position
             states.append(state)
         await self._set_ends(states)
-        self._fetcher.assign(states)
+        return states
+
+    async def _cooperate(self, group: GroupMember) -> None:
+        """Begin to join the group again when it rebalances, and take over the assignment when the join has ended."""
+        if group.has_lost_partitions:
+            group.has_lost_partitions = False
+            sys.stderr.write("odradek: warning: the member has lost its place in the group, and its partitions\n")
+            self._fetcher.assign(())  # without a commit: others may have them
+        if self._joining is None and group.needs_rejoin:
+            if self._config.enable_auto_commit:
+                await self.commit()
+            owned = tuple(self._fetcher.states)
+            self._joining = asyncio.ensure_future(group.join(self._topics, self._partition_counts, owned))
+            self._joining.add_done_callback(lambda _: self._fetcher.wake())
+        if self._joining is not None and self._joining.done():
+            joining, self._joining = self._joining, None
+            try:
+                await self._take_over(group, joining.result())
+            except Unavailable:
+                group.needs_rejoin = True
+                raise
+
+    async def _take_over(self, group: GroupMember, assigned: Collection[TopicPartition]) -> None:
+        revoked = self._fetcher.states.keys() - set(assigned)
+        if revoked:
+            if self._config.enable_auto_commit:
+                await self.commit()
+            self._fetcher.remove(revoked)
+            group.needs_rejoin = True  # so that others get them
+        self._fetcher.add(await self._begin(group, [key for key in assigned if key not in self._fetcher.states]))
 
     async def _partition_counts(self, topics: Collection[str]) -> Mapping[str, int]:
         """For the leader of a group: also of topics that only other members subscribe to."""

@@ -124,6 +124,11 @@ class Fetcher:
         """Fetch these partitions, too."""
         self.states |= {state.topic_partition: state for state in states}
 
+    def remove(self, keys: Iterable[TopicPartition]) -> None:
+        """Do not fetch these partitions any more."""
+        for key in keys:
+            self.states.pop(key).is_revoked = True
+
     async def poll(self, timeout_ms: int) -> Chunk | None:
         """The next records of one partition; None if there are none in this time.
 
@@ -244,7 +249,7 @@ class Fetcher:
             for state in waiting.values():  # no answer: later
                 self._wait(state)
             self._busy.discard(node)
-            self._note_news()
+            self.wake()
 
     def _request(self, states: list[PartitionState]) -> tuple[FetchRequest, int | None]:
         """The request, and the version if not the highest is meant."""
@@ -332,7 +337,7 @@ class Fetcher:
         except CommandFailed as error:
             self._fail(error)
         finally:
-            self._note_news()
+            self.wake()
 
     def _wait(self, state: PartitionState) -> None:
         state.is_busy = False
@@ -352,7 +357,7 @@ class Fetcher:
             pass  # no broker answers at present; the partitions are fetched again after their back-off
         finally:
             self._is_refreshing = False
-            self._note_news()
+            self.wake()
 
     def _fail(self, failure: CommandFailed) -> None:
         self._failure = self._failure or failure
@@ -362,6 +367,6 @@ class Fetcher:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _note_news(self) -> None:
+    def wake(self) -> None:
         if self._news is not None and not self._news.done():
             self._news.set_result(None)

@@ -1,7 +1,10 @@
-"""A member of a consumer group: join, heartbeat, commit, leave. Rebalances are eager: all partitions are given up.
+"""A member of a consumer group: join, heartbeat, commit, leave.
 
 The heartbeats run beside the consumer. When one says that the group rebalances, `needs_rejoin` is set, and the consumer
 joins again between two records: so it can commit what it has printed before another member takes over.
+
+Rebalances are eager (all partitions are given up before the join) unless cooperative-sticky is the only assignor: then
+the member claims what it has, and gives up what the assignment does not have any more (KIP-429).
 
 Kafka: ConsumerCoordinator, AbstractCoordinator.
 """
@@ -17,8 +20,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from odradek.broker.inter_broker.response_errors import error_codes
 from odradek.broker.tools.command.failures import CommandFailed, error_text
 from odradek.broker.tools.data.client.data_client import Unavailable
-from odradek.broker.tools.data.consumer.assignors import (
-    ASSIGNORS,
+from odradek.broker.tools.data.consumer.assignors import ASSIGNORS, COOPERATIVE_STICKY
+from odradek.broker.tools.data.consumer.member_metadata import (
+    Claim,
     Subscriber,
     decode_assignment,
     decode_subscription,
@@ -75,6 +79,13 @@ class GroupConfig:
     heartbeat_interval_ms: int = 3_000
     max_poll_interval_ms: int = 300_000
     session_timeout_ms: int = 45_000
+    assignors: tuple[str, ...] = tuple(ASSIGNORS)
+    """Names in `ASSIGNORS`, the preferred first. The group uses one that all its members offer."""
+
+    @property
+    def is_cooperative(self) -> bool:
+        """Whether the member keeps its partitions while the group rebalances."""
+        return self.assignors == (COOPERATIVE_STICKY,)
 
 
 class GroupMember:
@@ -84,37 +95,51 @@ class GroupMember:
         self.config = config
         self.needs_rejoin = True
         self.is_leader = False
+        self.has_lost_partitions = False
+        """The group has forgotten the member: others may have its partitions. The consumer resets it."""
         self.failure: CommandFailed | None = None
         self._client = client
         self._member_id = ""
         self._generation = -1
+        self._assigned_generation = -1
+        self._is_joining = False
         self._coordinator: int | None = None
         self._heartbeats: asyncio.Task[None] | None = None
         self._stopped: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    async def join(self, topics: Collection[str], count_partitions: CountPartitions) -> list[TopicPartition]:
-        """Join or rejoin the group, and get the assigned partitions.
+    async def join(
+        self,
+        topics: Collection[str],
+        count_partitions: CountPartitions,
+        owned: Collection[TopicPartition] = (),
+    ) -> list[TopicPartition]:
+        """Join or rejoin the group, and get the assigned partitions. A cooperative member keeps `owned` meanwhile.
 
         `count_partitions` is called if this member leads the group. Raises: CommandFailed.
         """
-        while True:
-            self.needs_rejoin = False
-            try:
-                joined = await self._join(topics)
-                if joined is not None:
-                    assigned = await self._sync(joined, count_partitions)
-                    if assigned is not None:
-                        self._start_heartbeats()
-                        return assigned
-                    continue
-            except (OSError, Unavailable):
-                self._coordinator = None
-            await self._client.back_off()
+        self._is_joining = True
+        try:
+            while True:
+                self.needs_rejoin = False
+                try:
+                    joined = await self._join(topics, owned)
+                    if joined is not None:
+                        assigned = await self._sync(joined, count_partitions)
+                        if assigned is not None:
+                            self._assigned_generation = self._generation
+                            self._start_heartbeats()
+                            return assigned
+                        continue
+                except (OSError, Unavailable):
+                    self._coordinator = None
+                await self._client.back_off()
+        finally:
+            self._is_joining = False
 
-    async def _join(self, topics: Collection[str]) -> JoinGroupResponse | None:
+    async def _join(self, topics: Collection[str], owned: Collection[TopicPartition]) -> JoinGroupResponse | None:
         """None: the request has to be repeated."""
         config = self.config
-        metadata = encode_subscription(topics)
+        claim = Claim() if self._assigned_generation < 0 else Claim(frozenset(owned), self._assigned_generation)
         request = JoinGroupRequest(
             group_id=config.group_id,
             session_timeout_ms=config.session_timeout_ms,
@@ -122,7 +147,12 @@ class GroupMember:
             member_id=self._member_id,
             group_instance_id=config.group_instance_id,
             protocol_type=PROTOCOL_TYPE,
-            protocols=[JoinGroupRequestProtocol(name=name, metadata=metadata) for name in ASSIGNORS],
+            protocols=[
+                JoinGroupRequestProtocol(
+                    name=name, metadata=encode_subscription(topics, claim if name == COOPERATIVE_STICKY else None)
+                )
+                for name in config.assignors
+            ],
         )
         timeout_ms = config.max_poll_interval_ms + JOIN_MARGIN_MS
         response = await self._ask(request, JoinGroupResponse, timeout_ms=timeout_ms)
@@ -134,7 +164,7 @@ class GroupMember:
             return response
         if code == ErrorCode.MEMBER_ID_REQUIRED:
             self._member_id = response.member_id
-            return await self._join(topics)
+            return await self._join(topics, owned)
         self._judge(code, "JoinGroup")
         return None
 
@@ -258,7 +288,7 @@ class GroupMember:
         try:
             while not self._stopped.done():
                 await self._client.wait(self.config.heartbeat_interval_ms, self._stopped)
-                if self.needs_rejoin:
+                if self.needs_rejoin or self._is_joining:
                     continue  # nothing to say until the consumer has joined again
                 request = HeartbeatRequest(
                     group_id=self.config.group_id,
@@ -272,7 +302,8 @@ class GroupMember:
                 except (OSError, Unavailable):
                     self._coordinator = None
                     continue
-                if generation == self._generation and response.error_code != ErrorCode.NONE:
+                is_news = generation == self._generation and not self._is_joining
+                if is_news and response.error_code != ErrorCode.NONE:
                     self._judge(ErrorCode.for_code(response.error_code), "Heartbeat")
         except CommandFailed as error:
             self.failure = error
@@ -284,7 +315,8 @@ class GroupMember:
         elif code in _REJOIN:
             self.needs_rejoin = True
             if code in _FORGOTTEN:
-                self._generation = -1
+                self._generation = self._assigned_generation = -1
+                self.has_lost_partitions = True
                 if code == ErrorCode.UNKNOWN_MEMBER_ID:
                     self._member_id = ""
         elif code not in RETRIABLE:
@@ -302,7 +334,7 @@ def _subscribers(joined: JoinGroupResponse) -> list[Subscriber]:
     """Raises: CommandFailed."""
     try:
         return [
-            Subscriber(member.member_id, member.group_instance_id, decode_subscription(member.metadata))
+            decode_subscription(member.member_id, member.group_instance_id, member.metadata)
             for member in joined.members
         ]
     except DecodeError as error:

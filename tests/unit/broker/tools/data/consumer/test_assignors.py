@@ -4,15 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.broker.tools.data.consumer.assignors import (
-    ASSIGNORS,
-    Subscriber,
-    decode_assignment,
-    decode_subscription,
-    encode_assignment,
-    encode_subscription,
-)
-from odradek.protocol.codec.decode_error import DecodeError
+from odradek.broker.tools.data.consumer.assignors import ASSIGNORS, assignor_names
+from odradek.broker.tools.data.consumer.member_metadata import Subscriber
 from odradek.protocol.topic_partition import TopicPartition
 
 A, B = frozenset({"a"}), frozenset({"a", "b"})
@@ -66,20 +59,12 @@ def test_each_partition_goes_to_one_subscriber(
     assert all(key.topic in member.topics for member in members for key in found[member.member_id])
 
 
-def test_bytes_of_subscriptions_and_assignments() -> None:
-    assert encode_subscription(["b", "a"]) == b"\0\0\0\0\0\2\0\1a\0\1b\xff\xff\xff\xff"
-    assert decode_subscription(encode_subscription(B)) == B
-    keys = [TopicPartition("a", 0), TopicPartition("a", 3), TopicPartition("b", 1)]
-    assert decode_assignment(encode_assignment(keys)) == keys
-    assert decode_assignment(b"") == []
-
-
-def test_a_later_version_is_read_as_the_highest_known_one() -> None:
-    later = b"\0\x09" + encode_subscription(A)[2:] + b"\0\0\0\0" + b"\xff\xff\xff\xff" + b"\xff\xff" + b"new field"
-    assert decode_subscription(later) == A
-
-
-@pytest.mark.parametrize("data", [b"\0", b"\xff\xff\0\0\0\0", b"\0\0\0\0\0\7"])
-def test_bytes_that_are_no_subscription(data: bytes) -> None:
-    with pytest.raises(DecodeError):
-        decode_subscription(data)
+def test_names_of_librdkafka_and_classes_of_java() -> None:
+    assert assignor_names("cooperative-sticky") == ("cooperative-sticky",)
+    package = "org.apache.kafka.clients.consumer"
+    assert assignor_names(f"{package}.RangeAssignor, {package}.CooperativeStickyAssignor,range") == (
+        "range",
+        "cooperative-sticky",
+    )
+    with pytest.raises(ValueError, match="'sticky' is no assignor that is known here"):
+        assignor_names("range,sticky")

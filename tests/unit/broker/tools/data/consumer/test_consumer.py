@@ -199,3 +199,94 @@ async def test_a_cluster_that_is_away_for_a_while_is_waited_for() -> None:
     coordinator.committed = {0: 1}
     assert await values(cluster, consumer) == [b"next"]
     await cluster.during(consumer.close())
+
+
+def cooperative(cluster: DataCluster) -> tuple[Coordinator, ConsumerConfig]:
+    coordinator = Coordinator(cluster)
+    coordinator.protocol, coordinator.leader, coordinator.committed = "cooperative-sticky", "other", {}
+    coordinator.assigned = [A, B]
+    group = GroupConfig(group_id="g", assignors=("cooperative-sticky",))
+    return coordinator, ConsumerConfig(group=group, start=BEGINNING)
+
+
+async def rebalanced(cluster: DataCluster, coordinator: Coordinator, consumer: Consumer) -> None:
+    """Until a heartbeat has said that the group rebalances, and the consumer has joined again."""
+    coordinator.heartbeat_errors = [ErrorCode.REBALANCE_IN_PROGRESS]
+    generation = coordinator.generation
+    while coordinator.generation == generation:
+        cluster.clock.advance(1_000)
+        cluster.timer.advance()
+        await values(cluster, consumer, 3)
+
+
+@async_test
+async def test_a_cooperative_member_keeps_what_is_assigned_again() -> None:
+    cluster = filled(partitions=2)
+    coordinator, config = cooperative(cluster)
+    consumer = await started(cluster, topics("t"), config)
+    assert await values(cluster, consumer) == [b"0", b"1"]
+    coordinator.assigned = [A]
+    await rebalanced(cluster, coordinator, consumer)
+    await values(cluster, consumer, 5)
+    assert consumer.assignment == {A}
+    offsets = [
+        (found.partition_index, found.committed_offset)
+        for request in cluster.requests(OffsetCommitRequest)
+        for found in request.topics[0].partitions
+    ]
+    assert sorted(offsets) == [(0, 1), (1, 1)], "what is done is committed before it is given up, once"
+    assert coordinator.generation == 3, "it joins again after it has given a partition up"
+    cluster.fill("t", b"kept")
+    assert await values(cluster, consumer) == [b"kept"]
+    coordinator.assigned = [A, B]
+    coordinator.committed = {0: 0, 1: 1}
+    await rebalanced(cluster, coordinator, consumer)
+    cluster.fill("t", b"back", partition=1)
+    assert await values(cluster, consumer) == [b"back"], "A does not begin again at what is committed"
+    await consumer.close()
+
+
+@async_test
+async def test_records_come_while_a_cooperative_member_waits_for_the_others() -> None:
+    cluster = filled(partitions=2)
+    coordinator, config = cooperative(cluster)
+    consumer = await started(cluster, topics("t"), config)
+    assert await values(cluster, consumer) == [b"0", b"1"]
+    coordinator.join_errors = [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS] * 1000
+    coordinator.heartbeat_errors = [ErrorCode.REBALANCE_IN_PROGRESS]
+    joins = len(cluster.requests(JoinGroupRequest))
+    while len(cluster.requests(JoinGroupRequest)) == joins:
+        cluster.clock.advance(1_000)
+        cluster.timer.advance()
+        await values(cluster, consumer, 3)
+    cluster.fill("t", b"meanwhile")
+    assert await values(cluster, consumer) == [b"meanwhile"]
+    assert not consumer.is_finished
+    coordinator.join_errors = []
+    while coordinator.generation == 1:
+        cluster.clock.advance(1_000)
+        cluster.timer.advance()
+        await values(cluster, consumer, 3)
+    await values(cluster, consumer)
+    assert consumer.assignment == {A, B}
+    await consumer.close()
+
+
+@async_test
+async def test_a_cooperative_member_that_was_forgotten_begins_where_the_group_has_committed() -> None:
+    cluster = filled(partitions=1)
+    coordinator, config = cooperative(cluster)
+    coordinator.assigned = [A]
+    consumer = await started(cluster, topics("t"), config)
+    assert await values(cluster, consumer) == [b"0"]
+    commits = len(cluster.requests(OffsetCommitRequest))
+    coordinator.heartbeat_errors = [ErrorCode.UNKNOWN_MEMBER_ID]
+    found: list[bytes] = []
+    while coordinator.generation == 1:
+        cluster.clock.advance(1_000)
+        cluster.timer.advance()
+        found += await values(cluster, consumer, 3)
+    found += await values(cluster, consumer)
+    assert found == [b"0"], "it comes again: another member may have had the partition"
+    assert len(cluster.requests(OffsetCommitRequest)) == commits, "not with the new generation"
+    await consumer.close()

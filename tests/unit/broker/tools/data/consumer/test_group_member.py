@@ -6,8 +6,13 @@ from collections.abc import Collection, Mapping
 import pytest
 
 from odradek.broker.tools.command.failures import CommandFailed
-from odradek.broker.tools.data.consumer.assignors import encode_assignment, encode_subscription
 from odradek.broker.tools.data.consumer.group_member import GroupConfig, GroupMember
+from odradek.broker.tools.data.consumer.member_metadata import (
+    Claim,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest
 from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -45,6 +50,9 @@ class Coordinator:
         self.commit_errors: list[ErrorCode] = []
         self.generation = 0
         self.leader = "me"
+        self.protocol = "range"
+        self.assigned: list[TopicPartition] = [B]
+        """If another member leads."""
         self.committed: dict[int, int] = {0: 5}
         cluster.on(JoinGroupRequest, self._join)
         cluster.on(SyncGroupRequest, self._sync)
@@ -63,7 +71,7 @@ class Coordinator:
         ]
         return JoinGroupResponse(
             generation_id=self.generation,
-            protocol_name="range",
+            protocol_name=self.protocol,
             leader=self.leader,
             member_id="me",
             members=members if self.leader == "me" else [],
@@ -72,7 +80,8 @@ class Coordinator:
     def _sync(self, broker_id: int, request: SyncGroupRequest) -> SyncGroupResponse:
         assignment = next((found.assignment for found in request.assignments if found.member_id == "me"), None)
         return SyncGroupResponse(
-            error_code=_next(self.sync_errors), assignment=encode_assignment([B]) if assignment is None else assignment
+            error_code=_next(self.sync_errors),
+            assignment=encode_assignment(self.assigned) if assignment is None else assignment,
         )
 
     def _commit(self, broker_id: int, request: OffsetCommitRequest) -> OffsetCommitResponse:
@@ -251,4 +260,64 @@ async def test_a_coordinator_that_does_not_answer_is_looked_for_again() -> None:
     cluster.unreachable = set()
     assert await cluster.during(task)
     assert len(cluster.requests(FindCoordinatorRequest)) == 2
+    await member.leave()
+
+
+COOPERATIVE = ("cooperative-sticky",)
+
+
+def claims(cluster: DataCluster) -> list[Claim]:
+    return [
+        decode_subscription("me", None, protocol.metadata).claim
+        for request in cluster.requests(JoinGroupRequest)
+        for protocol in request.protocols
+        if protocol.name == "cooperative-sticky"
+    ]
+
+
+@async_test
+async def test_a_cooperative_member_claims_what_it_has() -> None:
+    cluster = DataCluster()
+    coordinator = Coordinator(cluster)
+    coordinator.protocol = "cooperative-sticky"
+    member = await joined(cluster, assignors=COOPERATIVE)
+    assert member.config.is_cooperative
+    await cluster.during(member.join(["t"], counts, [A]))
+    assert claims(cluster)[-1] == Claim(frozenset({A}), 1)
+    coordinator.sync_errors = [ErrorCode.REBALANCE_IN_PROGRESS]
+    await cluster.during(member.join(["t"], counts, [A]))
+    assert claims(cluster)[-1] == Claim(frozenset({A}), 2), "it has no assignment of the third generation"
+    coordinator.heartbeat_errors = [ErrorCode.UNKNOWN_MEMBER_ID]
+    await cluster.during(cluster.client().wait(3_500, asyncio.get_running_loop().create_future()))
+    assert member.has_lost_partitions
+    await cluster.during(member.join(["t"], counts, [A]))
+    assert claims(cluster)[-1] == Claim(), "others may have them"
+    await member.leave()
+
+
+@async_test
+async def test_an_eager_member_offers_all_assignors_and_claims_nothing() -> None:
+    cluster = DataCluster()
+    Coordinator(cluster)
+    member = await joined(cluster)
+    assert not member.config.is_cooperative
+    (_, request) = cluster.requests(JoinGroupRequest)
+    assert [protocol.name for protocol in request.protocols] == ["range", "roundrobin", "cooperative-sticky"]
+    assert set(claims(cluster)) == {Claim()}
+    await member.leave()
+
+
+@async_test
+async def test_a_heartbeat_during_a_join_says_nothing_new() -> None:
+    """The coordinator answers heartbeats of the old generation while it waits for the others to join."""
+    cluster = DataCluster()
+    coordinator = Coordinator(cluster)
+    member = await joined(cluster)
+    coordinator.heartbeat_errors = [ErrorCode.REBALANCE_IN_PROGRESS] * 9
+    coordinator.join_errors = [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS] * 100
+    join = asyncio.ensure_future(member.join(["t"], counts))
+    await cluster.during(cluster.client().wait(4_000, asyncio.get_running_loop().create_future()))
+    coordinator.join_errors = []
+    await cluster.during(join)
+    assert not member.needs_rejoin
     await member.leave()
