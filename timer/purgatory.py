@@ -32,13 +32,14 @@ OperationT = TypeVar("OperationT", bound=DelayedOperation)
 class DelayedOperationPurgatory(Generic[OperationT]):
     """Delayed operations of one kind."""
 
-    __slots__ = ("_num_delayed", "_timer", "_watchers", "name")
+    __slots__ = ("_num_delayed", "_timer", "name", "watchers")
 
     def __init__(self, name: str, timer: SystemTimer) -> None:
         self.name = name
         self._timer = timer
-        # The inner dicts are sets that keep the order of arrival.
-        self._watchers: dict[Hashable, dict[DelayedOperation, OperationT]] = {}
+        self.watchers: dict[Hashable, dict[DelayedOperation, OperationT]] = {}
+        """The operations under each key that has any, in the order of arrival. Others only look whether a key is there:
+        cheaper than a call."""
         self._num_delayed = 0
 
     def try_complete_else_watch(self, operation: OperationT, keys: Iterable[Hashable]) -> bool:
@@ -64,13 +65,13 @@ class DelayedOperationPurgatory(Generic[OperationT]):
 
     def check_and_complete(self, key: Hashable) -> int:
         """Let the operations watched under `key` try to complete; how many did."""
-        if key not in self._watchers:
+        if key not in self.watchers:
             return 0
         return self.check(key, self.waiting_under(key))
 
     def waiting_under(self, key: Hashable) -> list[OperationT]:
         """The operations watched under `key`, in the order in which they came."""
-        watchers = self._watchers.get(key)
+        watchers = self.watchers.get(key)
         return [] if watchers is None else list(watchers.values())
 
     def check(self, key: Hashable, operations: Iterable[OperationT]) -> int:
@@ -78,7 +79,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
         completed = 0
         failed = False
         for operation in operations:
-            if operation not in self._watchers.get(key, ()):
+            if operation not in self.watchers.get(key, ()):
                 continue  # completed or cancelled by one that came before it
             try:
                 if operation.try_complete_for(key):
@@ -95,24 +96,24 @@ class DelayedOperationPurgatory(Generic[OperationT]):
         if operation.watched_by is not self:
             return
         for key in operation.watch_keys:
-            watchers = self._watchers[key]
+            watchers = self.watchers[key]
             del watchers[operation]
             if not watchers:
-                del self._watchers[key]
+                del self.watchers[key]
         operation.watch_keys = []
         operation.watched_by = None
         self._num_delayed -= 1
 
     def watch_also(self, operation: DelayedOperation, key: Hashable) -> None:
         """Let an operation that waits here wait under one more key, under which it does not wait yet."""
-        watched = self._watchers[operation.watch_keys[0]][operation]
+        watched = self.watchers[operation.watch_keys[0]][operation]
         operation.watch_keys.append(key)
-        self._watchers.setdefault(key, {})[operation] = watched
+        self.watchers.setdefault(key, {})[operation] = watched
 
     @property
     def watched(self) -> int:
         """The sizes of all watch lists together: an operation counts once for each key. In Kafka: PurgatorySize."""
-        return sum(len(watchers) for watchers in self._watchers.values())
+        return sum(len(watchers) for watchers in self.watchers.values())
 
     @property
     def num_delayed(self) -> int:
@@ -122,7 +123,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
     @property
     def num_keys(self) -> int:
         """The number of keys under which anything waits."""
-        return len(self._watchers)
+        return len(self.watchers)
 
     def _watch(self, operation: OperationT, watch_keys: list[Hashable]) -> None:
         if operation.watched_by is not None:
@@ -130,5 +131,5 @@ class DelayedOperationPurgatory(Generic[OperationT]):
         operation.watched_by = self
         operation.watch_keys = watch_keys
         for key in watch_keys:
-            self._watchers.setdefault(key, {})[operation] = operation
+            self.watchers.setdefault(key, {})[operation] = operation
         self._num_delayed += 1

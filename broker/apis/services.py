@@ -107,17 +107,14 @@ SMALL_REQUEST_PARTITIONS: Final = 64
 
 
 def now_or_in_slices(broker: Services, ctx: RequestContext, request: Request, work: Steps, *, is_small: bool) -> None:
-    """Do the work now if it is small, else in slices. What is small may have to wait, too: the rest is then sliced."""
-    if not is_small:
-        broker.in_slices(ctx, request, work)
-        return
+    """Do small work now, and of other work the first step; the rest, and small work that has to wait, in slices."""
     for wait in work:
-        if wait is not None:
+        if wait is not None or not is_small:
             broker.in_slices(ctx, request, _after(wait, work))
             return
 
 
-def _after(wait: Wait, work: Steps) -> Steps:
+def _after(wait: Wait | None, work: Steps) -> Steps:
     yield wait
     yield from work
 

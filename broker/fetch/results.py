@@ -16,7 +16,6 @@ from odradek.protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from odradek.broker.fetch.fetch_session import PartitionFetch
     from odradek.broker.fetch.replica_selector import ClientMetadata
-    from odradek.storage.append_info import LogAppendInfo
     from odradek.storage.segment.fetch_data import FetchDataInfo, FetchIsolation
 
 EXPECTED_APPEND_ERRORS = frozenset(
@@ -51,8 +50,8 @@ EXPECTED_READ_ERRORS = frozenset(
 class LogAppendResult:
     """One partition's part of a Produce answer. Offsets and times are -1 where unknown.
 
-    `required_offset`: what the high watermark must reach before acks=-1 is answered. `flush_required`: the topic's
-    flush policy wants the records on the disk before any answer.
+    `required_offset`: what the high watermark must reach before acks=-1 is answered. `is_committed`: it has, and the
+    ISR is large enough. `flush_required`: the topic's flush policy wants the records on the disk before any answer.
     """
 
     error: ErrorCode = ErrorCode.NONE
@@ -63,19 +62,8 @@ class LogAppendResult:
     log_start_offset: int = -1
     required_offset: int = 0
     flush_required: bool = False
+    is_committed: bool = False
     record_errors: Sequence[tuple[int, str | None]] = ()
-
-    @classmethod
-    def of(cls, info: LogAppendInfo) -> LogAppendResult:
-        """The result of a successful append."""
-        return cls(
-            base_offset=info.first_offset,
-            last_offset=info.last_offset,
-            log_append_time_ms=info.log_append_time,
-            log_start_offset=info.log_start_offset,
-            required_offset=info.last_offset + 1,
-            flush_required=info.flush_required,
-        )
 
 
 @dataclass(slots=True, kw_only=True)

@@ -145,6 +145,16 @@ class InSyncReplicas:
         """Whether an ISR is too small for acks=-1; the ISR of all replicas never is."""
         return len(isr) <= len(self.replicas) and len(isr) < self.min_isr(leader_log)
 
+    def check_min_isr(self, leader_log: UnifiedLog) -> None:
+        """Raises: KafkaError NOT_ENOUGH_REPLICAS if the ISR is too small for acks=-1."""
+        isr = self.state.isr
+        if self.is_below_min_isr(isr, leader_log):
+            raise KafkaError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"The size of the current ISR {list(isr)} is insufficient to satisfy the min.isr requirement "
+                f"of {self.min_isr(leader_log)} for partition {self._leadership.topic_partition}",
+            )
+
     def maybe_increment_high_watermark(self) -> bool:
         """Move the high watermark as far as the ISR allows; True when it moved."""
         leader_log = self._leadership.log

@@ -201,13 +201,9 @@ class Partition(Leadership):
         `UnifiedLog.append_as_leader` and `UnifiedLog.append_finished`.
         """
         log = self._leader_log()
-        isr = self.in_sync.state.isr
-        if required_acks == -1 and self.in_sync.is_below_min_isr(isr, log):
-            raise KafkaError(
-                ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"The size of the current ISR {list(isr)} is insufficient to satisfy the min.isr requirement "
-                f"of {self.in_sync.min_isr(log)} for partition {self.topic_partition}",
-            )
+        followers = self.in_sync.replicas  # without any, the ISR is this broker and large enough
+        if followers and required_acks == -1:
+            self.in_sync.check_min_isr(log)
         if finished is None:
             info = log.append_as_leader(
                 records,
@@ -218,7 +214,11 @@ class Partition(Leadership):
             )
         else:
             info = log.append_finished(records, finished, self.leader_epoch, verification_guard=verification_guard)
-        self.in_sync.maybe_increment_high_watermark()
+        if followers:
+            self.in_sync.maybe_increment_high_watermark()
+        else:
+            log.watermarks.raise_high_watermark_to_end()
+            info.is_committed = True
         return info
 
     def validation_job(self, records: memoryview) -> ValidationJob:
@@ -320,7 +320,7 @@ class Partition(Leadership):
         )
 
     def _leader_log(self) -> UnifiedLog:
-        if self.log is None or not self.is_leader:
+        if self.log is None or self.leader_id != self.environment.broker_id:
             raise KafkaError(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER,
                 f"Leader not local for partition {self.topic_partition} on broker {self.environment.broker_id}",

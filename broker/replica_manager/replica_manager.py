@@ -62,6 +62,9 @@ log = logging.getLogger(__name__)
 
 VALID_ACKS = (-1, 0, 1)
 
+STEP_MS = 2
+"""How long the appends of one step take, without the last of them."""
+
 VALIDATIONS_MAX = 3
 """How often records are validated in a worker process before the event loop does it: small appends of others may move
 the log end each time.
@@ -91,6 +94,7 @@ class ReplicaManager:
         replica_selector: ReplicaSelector | None,
     ) -> None:
         self.broker_id = broker_id
+        self._clock = clock
         self.produce_purgatory: DelayedOperationPurgatory[DelayedProduce] = DelayedOperationPurgatory("Produce", timer)
         self.fetch_purgatory: DelayedOperationPurgatory[DelayedFetch] = DelayedOperationPurgatory("Fetch", timer)
         self._fetch_wakeups = FetchWakeups(self.fetch_purgatory, timer)
@@ -186,7 +190,7 @@ class ReplicaManager:
         verification_guards: Mapping[TopicPartition, object | None] = NO_GUARDS,
         respond: Callable[[Mapping[TopicPartition, LogAppendResult]], None],
     ) -> Steps:
-        """Append to the leaders' logs, one partition a step, then call `respond`: with acks=-1 when the replicas have
+        """Append to the leaders' logs, `STEP_MS` a step, then call `respond`: with acks=-1 when the replicas have
         the records or `timeout_ms` is over. Records of clients whose validation takes long are a step that waits.
         """
         if required_acks not in VALID_ACKS:
@@ -195,9 +199,12 @@ class ReplicaManager:
         results: dict[TopicPartition, LogAppendResult] = {}
         stats = self.partitions.topic_stats
         pending = flush_required = False
+        clock = self._clock
+        step_ends_ms = clock.monotonic_ms() + STEP_MS
         for topic_partition, batch in records.items():
-            if results:
+            if results and clock.monotonic_ms() >= step_ends_ms:
                 yield None
+                step_ends_ms = clock.monotonic_ms() + STEP_MS
             guard = verification_guards.get(topic_partition)
             result = self._append_one(topic_partition, batch, required_acks, internal_topics_allowed, origin, guard)
             if isinstance(result, ValidationJob):
@@ -223,18 +230,21 @@ class ReplicaManager:
         else:
             answer()
         # The producer is answered first; then the other requests that these records complete.
-        completed = 0
         for topic_partition, result in results.items():
-            if result.error == ErrorCode.NONE:
-                if completed:
+            if result.error == ErrorCode.NONE and (
+                topic_partition in self.fetch_purgatory.watchers
+                or topic_partition in self.produce_purgatory.watchers
+                or topic_partition in self.delete_records_purgatory.watchers
+            ):
+                if clock.monotonic_ms() >= step_ends_ms:
                     yield None
-                completed += 1
+                    step_ends_ms = clock.monotonic_ms() + STEP_MS
                 self.complete_delayed(topic_partition)
 
     def _all_reached(self, results: Mapping[TopicPartition, LogAppendResult]) -> bool:
         """Whether acks=-1 can be answered at once, as it always can without followers."""
         for topic_partition, result in results.items():
-            if result.error != ErrorCode.NONE:
+            if result.is_committed or result.error != ErrorCode.NONE:
                 continue
             hosted = self.partitions.hosted(topic_partition)
             if hosted is None or hosted.in_sync.check_enough_replicas_reach_offset(result.required_offset) != (True, 0):
@@ -290,7 +300,15 @@ class ReplicaManager:
             return LogAppendResult(error=error.code, log_start_offset=self._log_start_offset(topic_partition))
         if info.records_converted and self.partitions.topic_stats is not None:
             self.partitions.topic_stats.converted_produced(topic_partition.topic, info.records_converted)
-        return LogAppendResult.of(info)
+        return LogAppendResult(
+            base_offset=info.first_offset,
+            last_offset=info.last_offset,
+            log_append_time_ms=info.log_append_time,
+            log_start_offset=info.log_start_offset,
+            required_offset=info.last_offset + 1,
+            flush_required=info.flush_required,
+            is_committed=info.is_committed,
+        )
 
     def _append_validated(
         self, topic_partition: TopicPartition, job: ValidationJob, required_acks: int, guard: object | None

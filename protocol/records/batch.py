@@ -5,7 +5,7 @@
     | records
 
 A batch passes through the broker unopened. What a leader assigns, base offset and leader epoch, are the first 16 bytes
-and lie outside the CRC: `prefix` builds them anew, to be written in front of the untouched rest. Where the timestamp
+and lie outside the CRC: `PREFIX` packs them anew, to be written in front of the untouched rest. Where the timestamp
 type or the max timestamp changes, `header` builds all 61 bytes with a new CRC.
 
 Invariants: the header is read once, when the view is made; a view never changes what it looks at. The last offset is
@@ -41,7 +41,6 @@ from odradek.protocol.records.layout import (
     MAX_INT32,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
-    PREFIX,
     SIZE_AND_MAGIC,
     SIZE_MAGIC_AND_ATTRIBUTES,
     TIMESTAMP_TYPE_MASK,
@@ -183,10 +182,6 @@ class RecordBatch:
             )
         computed = crc32c(self.buffer[ATTRIBUTES_POSITION:], 0, 0)
         raise CorruptRecordError(f"Record is corrupt (stored crc = {self.crc}, computed crc = {computed})")
-
-    def prefix(self, base_offset: int, partition_leader_epoch: int) -> bytes:
-        """The first 16 bytes with these assigned; the other bytes and the CRC stay as they are."""
-        return PREFIX.pack(base_offset, self.length, partition_leader_epoch)
 
     def header(
         self,

@@ -154,6 +154,13 @@ class LogConfig:
     leader_replication_throttled_replicas: tuple[str, ...] = ()
     follower_replication_throttled_replicas: tuple[str, ...] = ()
     overrides: Mapping[str, str] = field(default_factory=dict)
+    max_segment_ms: int = field(init=False)
+    """A compacted log must roll in time for its oldest record to become cleanable (KIP-354)."""
+
+    def __post_init__(self) -> None:
+        has_lag = self.compact and self.max_compaction_lag_ms > 0
+        max_segment_ms = min(self.max_compaction_lag_ms, self.segment_ms) if has_lag else self.segment_ms
+        object.__setattr__(self, "max_segment_ms", max_segment_ms)  # the class is frozen
 
     @classmethod
     def from_props(cls, broker_settings: Mapping[str, str], overrides: Mapping[str, str]) -> LogConfig:
@@ -205,13 +212,6 @@ class LogConfig:
             follower_replication_throttled_replicas=_strings(values, "follower.replication.throttled.replicas"),
             overrides=dict(overrides),
         )
-
-    @property
-    def max_segment_ms(self) -> int:
-        """A compacted log must roll in time for its oldest record to become cleanable (KIP-354)."""
-        if self.compact and self.max_compaction_lag_ms > 0:
-            return min(self.max_compaction_lag_ms, self.segment_ms)
-        return self.segment_ms
 
     @property
     def record_version(self) -> int:

@@ -49,18 +49,20 @@ class Evictable(Protocol):
 class OpenFiles:
     """The holders of open descriptors, in the order of their last use."""
 
-    __slots__ = ("_entries", "_first_reserved", "limit")
+    __slots__ = ("_entries", "_first_reserved", "limit", "mark_used")
 
     def __init__(self, limit: int = OPEN_FILES_MAX, descriptors: DescriptorLimits = NO_LIMITS) -> None:
         self.limit = min(limit, descriptors.open_files)
         self._first_reserved = descriptors.log_files
         self._entries: OrderedDict[Evictable, None] = OrderedDict()
+        self.mark_used: Callable[[Evictable], None] = self._entries.move_to_end
+        """Mark a registered entry as just used. Most appends do so twice: hence without a call of Python."""
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def touch(self, entry: Evictable) -> None:
-        """Mark an entry as just used; ignored if its owner closed it."""
+        """`mark_used`, ignored if its owner closed the entry."""
         if entry in self._entries:
             self._entries.move_to_end(entry)
 

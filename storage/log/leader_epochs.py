@@ -29,13 +29,14 @@ UNDEFINED = EpochEndOffset(NO_PARTITION_LEADER_EPOCH, UNKNOWN_OFFSET)
 class LeaderEpochs:
     """The ordered entries of one log."""
 
-    __slots__ = ("_entries", "_is_kept", "_latest", "on_change")
+    __slots__ = ("_entries", "_is_kept", "latest_epoch", "on_change")
 
     def __init__(
         self, entries: Sequence[EpochEntry] = (), on_change: Callable[[Sequence[EpochEntry]], None] | None = None
     ) -> None:
         self._entries: list[EpochEntry] = []
-        self._latest = NO_PARTITION_LEADER_EPOCH
+        self.latest_epoch = NO_PARTITION_LEADER_EPOCH
+        """-1 without entries."""
         self._is_kept = True
         self.on_change: Callable[[Sequence[EpochEntry]], None] | None = None
         for entry in entries:
@@ -45,11 +46,6 @@ class LeaderEpochs:
     @property
     def entries(self) -> list[EpochEntry]:
         return list(self._entries)
-
-    @property
-    def latest_epoch(self) -> int:
-        """-1 without entries."""
-        return self._latest
 
     @property
     def is_empty(self) -> bool:
@@ -69,7 +65,7 @@ class LeaderEpochs:
         """Record the start offset of an epoch. Returns whether anything changed."""
         if not self._is_kept:
             return False
-        if epoch == self._latest and self._entries and start_offset >= self._entries[-1].start_offset:
+        if epoch == self.latest_epoch and self._entries and start_offset >= self._entries[-1].start_offset:
             return False
         if epoch < 0 or start_offset < 0:
             raise ValueError(f"Received invalid partition leader epoch entry ({epoch}, {start_offset})")
@@ -81,7 +77,7 @@ class LeaderEpochs:
         """The largest epoch at or below the given one, and the start offset of the epoch after it."""
         if epoch == NO_PARTITION_LEADER_EPOCH:
             return UNDEFINED
-        if epoch == self._latest:
+        if epoch == self.latest_epoch:
             return EpochEndOffset(epoch, log_end_offset)
         higher = bisect_right(self._entries, epoch, key=_epoch)
         if higher == len(self._entries):
@@ -122,10 +118,10 @@ class LeaderEpochs:
         ):
             self._entries.pop()
         self._entries.append(entry)
-        self._latest = entry.epoch
+        self.latest_epoch = entry.epoch
 
     def _changed(self) -> None:
-        self._latest = self._entries[-1].epoch if self._entries else NO_PARTITION_LEADER_EPOCH
+        self.latest_epoch = self._entries[-1].epoch if self._entries else NO_PARTITION_LEADER_EPOCH
         if self.on_change is not None:
             self.on_change(self._entries)
 

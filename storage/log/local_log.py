@@ -61,7 +61,7 @@ class LocalLog:
     @property
     def end_offset_metadata(self) -> LogOffsetMetadata:
         active = self.segments.active
-        return LogOffsetMetadata(self.log_end_offset, active.base_offset, active.size)
+        return LogOffsetMetadata(self.log_end_offset, active.base_offset, active.records.size)
 
     # -- reading -----------------------------------------------------------------------------------
 

@@ -42,7 +42,9 @@ def append_validated(
     """Write one batch (or messages of an old format) with its assigned offsets, unless it is a duplicate."""
     local = log.local_log
     batch, parts, size, first_offset, last_offset, max_timestamp, log_append_time, messages, is_rebuilt = validated
-    _check_segment_size(log, size)
+    config = local.config
+    if size > config.segment_bytes:
+        raise _too_large_for_a_segment(log, size)
     segment = log.maybe_roll(size, first_offset, last_offset, max_timestamp, now_ms)
     info = completed = None
     aborted: Sequence[AbortedTxn] = ()
@@ -51,7 +53,7 @@ def append_validated(
             return _answer_duplicate(log, duplicate)
         info, completed = log.checks.check(
             batch,
-            first_offset=LogOffsetMetadata(first_offset, segment.base_offset, segment.size),
+            first_offset=LogOffsetMetadata(first_offset, segment.base_offset, segment.records.size),
             last_offset=last_offset,
             max_timestamp=max_timestamp,
             origin=origin,
@@ -70,7 +72,6 @@ def append_validated(
         log.checks.apply([info], [] if completed is None else [completed])
     log.producers.map_end_offset = last_offset + 1
     log.watermarks.update_first_unstable()
-    config = local.config
     flush_required = local.log_end_offset - log.flusher.recovery_point >= config.flush_messages
     if flush_required:
         log.flusher.flush(local.log_end_offset)
@@ -98,7 +99,8 @@ def append_replicated(log: LogState, found: list[AnyBatch], now_ms: int) -> LogA
         AppendedBatch(batch.last_offset, batch.max_timestamp, batch.last_offset, len(batch.buffer)) for batch in found
     ]
     size = sum(entry.size for entry in entries)
-    _check_segment_size(log, size)
+    if size > local.config.segment_bytes:
+        raise _too_large_for_a_segment(log, size)
     last = entries[-1]
     largest = max(entries, key=_max_timestamp)
     has_first_offset = found[0].magic >= MAGIC_V2
@@ -134,14 +136,12 @@ def append_replicated(log: LogState, found: list[AnyBatch], now_ms: int) -> LogA
     )
 
 
-def _check_segment_size(log: LogState, size: int) -> None:
-    limit = log.local_log.config.segment_bytes
-    if size > limit:
-        raise KafkaError(
-            ErrorCode.RECORD_LIST_TOO_LARGE,
-            f"Message batch size is {size} bytes in append to partition {log.topic_partition}, which exceeds the "
-            f"maximum configured segment size of {limit}.",
-        )
+def _too_large_for_a_segment(log: LogState, size: int) -> KafkaError:
+    return KafkaError(
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        f"Message batch size is {size} bytes in append to partition {log.topic_partition}, which exceeds the "
+        f"maximum configured segment size of {log.local_log.config.segment_bytes}.",
+    )
 
 
 def _answer_duplicate(log: LogState, duplicate: BatchMetadata) -> LogAppendInfo:

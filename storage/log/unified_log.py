@@ -34,8 +34,7 @@ from odradek.storage.log.segment_deletion import delete_old_segments
 from odradek.storage.log.truncation import truncate_fully_and_start_at, truncate_to
 from odradek.storage.offsets import LogOffsetMetadata, TimestampAndOffset
 from odradek.storage.segment.fetch_data import FetchDataInfo, FetchIsolation
-from odradek.storage.validation.validation_cost import LongValidationError
-from odradek.storage.validation.validation_job import ValidationJob, assign, has_many_batches
+from odradek.storage.validation.validation_job import ValidationJob, assign
 from odradek.storage.validation.validation_rules import ValidationRules
 from odradek.storage.validation.validator import analyze, validate_and_assign
 
@@ -208,9 +207,7 @@ class UnifiedLog:
         if not self.log_dir.space.take(records.nbytes):
             raise LogDirFullError(self.log_dir.path)
         try:
-            if not may_take_long and has_many_batches(records):
-                raise LongValidationError
-            found = analyze(records, self._rules, origin)
+            found = analyze(records, self._rules, origin, may_take_long=may_take_long)
             if not found:
                 return LogAppendInfo.of_no_batch(self.log_start_offset)
             now_ms = self._clock.time_ms()

@@ -144,7 +144,7 @@ class Watermarks:
     def update_first_unstable(self) -> None:
         """Call after every change of the log end, the log start, or the producers' transactions."""
         self.on_change()
-        if self._first_unstable is not None or self._producers.has_transactions:
+        if self._first_unstable is not None or self._producers.ongoing_txns or self._producers.unreplicated_txns:
             self._find_first_unstable()
 
     def _find_first_unstable(self) -> None:
@@ -156,7 +156,7 @@ class Watermarks:
     def _set(self, metadata: LogOffsetMetadata) -> None:
         self._high_watermark = metadata
         self.on_change()
-        if self._first_unstable is not None or self._producers.has_transactions:
+        if self._first_unstable is not None or self._producers.ongoing_txns or self._producers.unreplicated_txns:
             self._producers.on_high_watermark_updated(metadata.message_offset)
             self._find_first_unstable()
 

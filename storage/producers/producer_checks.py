@@ -36,7 +36,7 @@ class ProducerChecks:
         self._producers = producers
 
     def find_duplicate(self, batch: AnyBatch) -> BatchMetadata | None:
-        entry = self._producers.last_entry(batch.producer_id)
+        entry = self._producers.producers.get(batch.producer_id)
         if entry is None:
             return None
         return entry.find_duplicate(batch.producer_epoch, batch.base_sequence, batch.last_sequence)

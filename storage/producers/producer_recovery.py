@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from odradek.protocol.records.control import EndTransactionMarker
+from odradek.protocol.records.layout import CONTROL_MASK, TRANSACTIONAL_MASK
 from odradek.storage.append_info import AppendOrigin
 from odradek.storage.offsets import LogOffsetMetadata
 from odradek.storage.segment.transaction_index import AbortedTxn
@@ -36,8 +37,11 @@ def apply_batch(
     last_offset: int,
     max_timestamp: int,
 ) -> CompletedTxn | None:
-    """Check one batch against its producer's state and collect it. Returns the transaction it completes, if any."""
-    if batch.is_control:
+    """Check one batch of magic 2 against its producer's state and collect it. Returns the transaction it completes, if
+    any.
+    """
+    attributes = batch.attributes
+    if attributes & CONTROL_MASK:
         record = next(iter(batch.records()), None)
         if record is None:
             return None  # compaction removed the marker, after all data of its transaction
@@ -56,7 +60,7 @@ def apply_batch(
         last_timestamp=max_timestamp,
         first_offset=first_offset,
         last_offset=last_offset,
-        is_transactional=batch.is_transactional,
+        is_transactional=attributes & TRANSACTIONAL_MASK != 0,
     )
     return None
 

@@ -115,7 +115,8 @@ class ProducerStateEntry:
         return self.batches[-1].offset_delta if self.batches else 0
 
     def add_batch(self, producer_epoch: int, batch: BatchMetadata) -> None:
-        self.maybe_update_epoch(producer_epoch)
+        if producer_epoch != self.producer_epoch:
+            self.maybe_update_epoch(producer_epoch)
         self.batches.append(batch)
         if len(self.batches) > BATCHES_RETAINED:
             del self.batches[0]
@@ -137,15 +138,6 @@ class ProducerStateEntry:
             if batch.last_seq == last_seq and batch.first_seq == first_seq:
                 return batch
         return None
-
-    def merge(self, newer: ProducerStateEntry) -> None:
-        """Apply an update that an append prepared."""
-        self.maybe_update_epoch(newer.producer_epoch)
-        self.batches.extend(newer.batches)
-        del self.batches[:-BATCHES_RETAINED]
-        self.coordinator_epoch = newer.coordinator_epoch
-        self.current_txn_first_offset = newer.current_txn_first_offset
-        self.last_timestamp = newer.last_timestamp
 
 
 class VerificationState:
@@ -171,7 +163,9 @@ class VerificationState:
 
 
 class ProducerAppendInfo:
-    """The batches of one producer in one append: checked against the current entry and collected, but not applied."""
+    """The batches of one producer in one append: checked against the current entry and collected, but not applied.
+    `updated` is the entry that takes the place of the current one when they are written.
+    """
 
     __slots__ = (
         "_current",
@@ -207,6 +201,7 @@ class ProducerAppendInfo:
             self._current.last_timestamp,
             self._current.current_txn_first_offset,
         )
+        self.updated.batches = self._current.batches.copy()
 
     def append_data_batch(
         self,
@@ -220,10 +215,11 @@ class ProducerAppendInfo:
         is_transactional: bool,
     ) -> None:
         offset = first_offset.message_offset
-        self._check_producer_epoch(epoch, offset)
+        updated = self.updated
+        if epoch < updated.producer_epoch:
+            self._refuse_producer_epoch(epoch, offset)
         if self._origin is AppendOrigin.CLIENT:
             self._check_sequence(epoch, first_seq, offset)
-        updated = self.updated
         updated.add_batch(epoch, BatchMetadata(last_seq, last_offset, last_offset - offset, last_timestamp))
         self.is_transactional |= is_transactional
         is_open = updated.current_txn_first_offset >= 0
@@ -241,10 +237,11 @@ class ProducerAppendInfo:
         self, *, is_abort: bool, coordinator_epoch: int, producer_epoch: int, offset: int, timestamp: int
     ) -> CompletedTxn | None:
         """Apply a marker. Returns the transaction that it completes, or None when none was open here."""
-        self._check_producer_epoch(producer_epoch, offset)
+        updated = self.updated
+        if producer_epoch < updated.producer_epoch:
+            self._refuse_producer_epoch(producer_epoch, offset)
         self._check_coordinator_epoch(coordinator_epoch, offset)
         self.is_transactional = True
-        updated = self.updated
         first_offset = updated.current_txn_first_offset
         completed = CompletedTxn(self.producer_id, first_offset, offset, is_abort) if first_offset >= 0 else None
         updated.maybe_update_epoch(producer_epoch)
@@ -253,10 +250,8 @@ class ProducerAppendInfo:
         updated.last_timestamp = timestamp
         return completed
 
-    def _check_producer_epoch(self, epoch: int, offset: int) -> None:
+    def _refuse_producer_epoch(self, epoch: int, offset: int) -> None:
         """Kafka: ProducerAppendInfo.checkProducerEpoch."""
-        if epoch >= self.updated.producer_epoch:
-            return
         message = (
             f"Epoch of producer {self.producer_id} at offset {offset} in {self._partition} is {epoch}, which is "
             f"smaller than the last seen epoch {self.updated.producer_epoch}"
@@ -265,33 +260,36 @@ class ProducerAppendInfo:
 
     def _check_sequence(self, epoch: int, first_seq: int, offset: int) -> None:
         """Kafka: ProducerAppendInfo.checkSequence."""
-        where = f"at offset {offset} in partition {self._partition}"
-        verification, updated, current = self._verification, self.updated, self._current
+        verification, updated = self._verification, self.updated
         if verification is not None and first_seq > verification.lowest_sequence:
-            raise KafkaError(
-                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"Out of order sequence number for producer {self.producer_id} {where}: {first_seq} "
-                f"(incoming seq. number), {verification.lowest_sequence} (earliest seen sequence)",
+            raise self._out_of_order(
+                f"Out of order sequence number for producer {self.producer_id}",
+                offset,
+                f"{first_seq} (incoming seq. number), {verification.lowest_sequence} (earliest seen sequence)",
             )
         if epoch != updated.producer_epoch:
             if first_seq != 0 and updated.producer_epoch != NO_PRODUCER_EPOCH:
-                raise KafkaError(
-                    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                    f"Invalid sequence number for new epoch of producer {self.producer_id} {where}: {epoch} "
-                    f"(request epoch), {first_seq} (seq. number), {updated.producer_epoch} (current producer epoch)",
+                raise self._out_of_order(
+                    f"Invalid sequence number for new epoch of producer {self.producer_id}",
+                    offset,
+                    f"{epoch} (request epoch), {first_seq} (seq. number), {updated.producer_epoch} "
+                    "(current producer epoch)",
                 )
             return
-        last_seq = NO_SEQUENCE
-        if updated.batches:
-            last_seq = updated.last_seq
-        elif epoch == current.producer_epoch:
-            last_seq = current.last_seq
-        if current.producer_epoch != NO_PRODUCER_EPOCH and not _in_sequence(last_seq, first_seq):
-            raise KafkaError(
-                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"Out of order sequence number for producer {self.producer_id} {where}: {first_seq} "
-                f"(incoming seq. number), {last_seq} (current end sequence number)",
+        last_seq = updated.batches[-1].last_seq if updated.batches else NO_SEQUENCE
+        is_next = first_seq == last_seq + 1 or (first_seq == 0 and last_seq == MAX_INT32)
+        if not is_next and self._current.producer_epoch != NO_PRODUCER_EPOCH:
+            raise self._out_of_order(
+                f"Out of order sequence number for producer {self.producer_id}",
+                offset,
+                f"{first_seq} (incoming seq. number), {last_seq} (current end sequence number)",
             )
+
+    def _out_of_order(self, problem: str, offset: int, numbers: str) -> KafkaError:
+        return KafkaError(
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            f"{problem} at offset {offset} in partition {self._partition}: {numbers}",
+        )
 
     def _check_coordinator_epoch(self, coordinator_epoch: int, offset: int) -> None:
         if coordinator_epoch >= self.updated.coordinator_epoch:
@@ -307,7 +305,3 @@ class ProducerAppendInfo:
         if self._origin is not AppendOrigin.REPLICATION:
             raise KafkaError(code, message)
         logger.log(level_of_replicas, message)
-
-
-def _in_sequence(last_seq: int, next_seq: int) -> bool:
-    return next_seq == last_seq + 1 or (next_seq == 0 and last_seq == MAX_INT32)

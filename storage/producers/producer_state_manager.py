@@ -122,14 +122,14 @@ class ProducerStateManager:
     __slots__ = (
         "_dir",
         "_fs",
-        "_ongoing",
         "_snapshots",
-        "_unreplicated",
         "config",
         "last_snapshot_offset",
         "map_end_offset",
+        "ongoing_txns",
         "partition",
         "producers",
+        "unreplicated_txns",
         "verification_states",
     )
 
@@ -142,8 +142,10 @@ class ProducerStateManager:
         self._fs = fs
         self.producers: dict[int, ProducerStateEntry] = {}
         self.verification_states: dict[int, VerificationState] = {}
-        self._ongoing: dict[int, TxnMetadata] = {}
-        self._unreplicated: dict[int, TxnMetadata] = {}
+        self.ongoing_txns: dict[int, TxnMetadata] = {}
+        """The open transactions by their first offsets."""
+        self.unreplicated_txns: dict[int, TxnMetadata] = {}
+        """The completed ones whose marker is not yet below the high watermark, by their first offsets."""
         self.map_end_offset = 0
         self.last_snapshot_offset = 0
         self._snapshots = sorted(log_files.snapshot_offsets(log_dir))
@@ -156,11 +158,7 @@ class ProducerStateManager:
 
     @property
     def is_empty(self) -> bool:
-        return not self.producers and not self._unreplicated
-
-    @property
-    def has_transactions(self) -> bool:
-        return bool(self._ongoing) or bool(self._unreplicated)
+        return not self.producers and not self.unreplicated_txns
 
     def last_entry(self, producer_id: int) -> ProducerStateEntry | None:
         return self.producers.get(producer_id)
@@ -178,37 +176,33 @@ class ProducerStateManager:
         """Apply what an append prepared."""
         if info.producer_id == NO_PRODUCER_ID:
             raise ValueError(f"Invalid producer id {info.producer_id} passed to update for partition {self.partition}")
-        current = self.producers.get(info.producer_id)
-        if current is None:
-            self.producers[info.producer_id] = info.updated
-        else:
-            current.merge(info.updated)
+        self.producers[info.producer_id] = info.updated
         for txn in info.started_transactions:
-            self._ongoing[txn.first_offset.message_offset] = txn
+            self.ongoing_txns[txn.first_offset.message_offset] = txn
 
     def memory(self) -> ProducerMemory:
-        return ProducerMemory(self.producers, self._ongoing, self._unreplicated, self.map_end_offset)
+        return ProducerMemory(self.producers, self.ongoing_txns, self.unreplicated_txns, self.map_end_offset)
 
     def take_over(self, memory: ProducerMemory) -> None:
         """Replace the state by one computed elsewhere for the same log."""
-        self.producers, self._ongoing, self._unreplicated, self.map_end_offset = memory
+        self.producers, self.ongoing_txns, self.unreplicated_txns, self.map_end_offset = memory
 
     def load_entry(self, entry: ProducerStateEntry) -> None:
         """Kafka: ProducerStateManager.loadProducerEntry."""
         self.producers[entry.producer_id] = entry
         first_offset = entry.current_txn_first_offset
         if first_offset >= 0:
-            self._ongoing[first_offset] = TxnMetadata(entry.producer_id, LogOffsetMetadata(first_offset))
+            self.ongoing_txns[first_offset] = TxnMetadata(entry.producer_id, LogOffsetMetadata(first_offset))
 
     # -- transactions ------------------------------------------------------------------------------
 
     @property
     def first_unstable_offset(self) -> LogOffsetMetadata | None:
         """The start of the earliest unstable transaction; None without one."""
-        if not self._ongoing and not self._unreplicated:
+        if not self.ongoing_txns and not self.unreplicated_txns:
             return None
-        first = min([*self._ongoing, *self._unreplicated])
-        txn = self._ongoing.get(first) or self._unreplicated[first]
+        first = min([*self.ongoing_txns, *self.unreplicated_txns])
+        txn = self.ongoing_txns.get(first) or self.unreplicated_txns[first]
         return txn.first_offset
 
     @property
@@ -217,22 +211,22 @@ class ProducerStateManager:
 
         Kafka: ProducerStateManager.oldestTxnLastTimestamp.
         """
-        if not self._ongoing:
+        if not self.ongoing_txns:
             return NO_TIMESTAMP
-        entry = self.producers.get(self._ongoing[min(self._ongoing)].producer_id)
+        entry = self.producers.get(self.ongoing_txns[min(self.ongoing_txns)].producer_id)
         return NO_TIMESTAMP if entry is None else entry.last_timestamp
 
     @property
     def first_undecided_offset(self) -> int | None:
-        return min(self._ongoing) if self._ongoing else None
+        return min(self.ongoing_txns) if self.ongoing_txns else None
 
     def last_stable_offset(self, completed: CompletedTxn) -> int:
         """The last stable offset after this transaction is complete, for its index entry."""
-        return _last_stable_offset({first: txn.producer_id for first, txn in self._ongoing.items()}, completed)
+        return _last_stable_offset({first: txn.producer_id for first, txn in self.ongoing_txns.items()}, completed)
 
     def aborted_by(self, infos: Iterable[ProducerAppendInfo], completed: Iterable[CompletedTxn]) -> list[AbortedTxn]:
         """The index entries of the transactions that an append aborts, to be written before the updates are applied."""
-        ongoing = {first: txn.producer_id for first, txn in self._ongoing.items()}
+        ongoing = {first: txn.producer_id for first, txn in self.ongoing_txns.items()}
         for info in infos:
             ongoing |= {txn.first_offset.message_offset: txn.producer_id for txn in info.started_transactions}
         aborted = []
@@ -244,27 +238,27 @@ class ProducerStateManager:
         return aborted
 
     def complete_txn(self, completed: CompletedTxn) -> None:
-        txn = self._ongoing.pop(completed.first_offset, None)
+        txn = self.ongoing_txns.pop(completed.first_offset, None)
         if txn is None:
             raise ValueError(f"Attempted to complete {completed} on partition {self.partition} which was not started")
         txn.last_offset = completed.last_offset
-        self._unreplicated[completed.first_offset] = txn
+        self.unreplicated_txns[completed.first_offset] = txn
 
     def on_high_watermark_updated(self, high_watermark: int) -> None:
         """Completed transactions whose marker lies below the high watermark become stable.
 
         Kafka: ProducerStateManager.onHighWatermarkUpdated.
         """
-        if self._unreplicated:
+        if self.unreplicated_txns:
             self._remove_unreplicated_below(high_watermark)
 
     def _remove_unreplicated_below(self, offset: int) -> None:
         """Kafka: ProducerStateManager.removeUnreplicatedTransactions."""
         done = [
-            first for first, t in self._unreplicated.items() if t.last_offset is not None and t.last_offset < offset
+            first for first, t in self.unreplicated_txns.items() if t.last_offset is not None and t.last_offset < offset
         ]
         for first in done:
-            del self._unreplicated[first]
+            del self.unreplicated_txns[first]
 
     # -- expiry ------------------------------------------------------------------------------------
 
@@ -402,8 +396,8 @@ class ProducerStateManager:
             self.on_log_start_offset_incremented(log_start_offset)
             return
         self.producers.clear()
-        self._ongoing.clear()
-        self._unreplicated.clear()
+        self.ongoing_txns.clear()
+        self.unreplicated_txns.clear()
         self._load_newest_snapshot(log_start_offset, now_ms)
 
     def at_snapshot(self, log_start_offset: int, offset: int, now_ms: int) -> ProducerStateManager:
@@ -415,8 +409,8 @@ class ProducerStateManager:
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         self.producers.clear()
-        self._ongoing.clear()
-        self._unreplicated.clear()
+        self.ongoing_txns.clear()
+        self.unreplicated_txns.clear()
         for snapshot in self.snapshot_offsets:
             self.delete_snapshot(snapshot)
         self.last_snapshot_offset = 0

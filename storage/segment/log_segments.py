@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 class LogSegments:
     """A sorted map from base offset to segment; every read searches it."""
 
-    __slots__ = ("_bases", "_segments")
+    __slots__ = ("_bases", "_segments", "active")
+
+    active: LogSegment
+    """The last segment: appends go to it. Unset without segments."""
 
     def __init__(self) -> None:
         self._bases: list[int] = []
@@ -48,11 +51,6 @@ class LogSegments:
         return self._segments[0]
 
     @property
-    def active(self) -> LogSegment:
-        """The last segment. Appends go to it."""
-        return self._segments[-1]
-
-    @property
     def size_in_bytes(self) -> int:
         return sum(segment.size for segment in self._segments)
 
@@ -61,17 +59,25 @@ class LogSegments:
         index = bisect_left(self._bases, segment.base_offset)
         if index < len(self._bases) and self._bases[index] == segment.base_offset:
             replaced, self._segments[index] = self._segments[index], segment
+            self.active = self._segments[-1]
             return replaced
         self._bases.insert(index, segment.base_offset)
         self._segments.insert(index, segment)
+        self.active = self._segments[-1]
         return None
 
     def remove(self, base_offset: int) -> None:
         index = bisect_left(self._bases, base_offset)
         if index < len(self._bases) and self._bases[index] == base_offset:
             del self._bases[index], self._segments[index]
+            if self._segments:
+                self.active = self._segments[-1]
+            else:
+                del self.active
 
     def clear(self) -> None:
+        if self._segments:
+            del self.active
         self._bases.clear()
         self._segments.clear()
 

@@ -121,7 +121,10 @@ class MappedIndex:
         needed = ((used if used >= 0 else self.entries) + entries) * self._entry.size
         if needed > self._allocated:
             self._grow(needed)
-        self._mapping()
+        if self._map is None:
+            self._mapping()
+        else:
+            self._open_files.mark_used(self)
 
     def trim(self) -> None:
         """Truncate the file to its entries, so that other readers find no zeros.
@@ -170,7 +173,7 @@ class MappedIndex:
         if map_ is None:
             map_ = self._map = self._open_files.opening(self, self._open_map)
         else:
-            self._open_files.touch(self)
+            self._open_files.mark_used(self)
         return map_
 
     def _append_entry(self, *fields: int) -> None:

@@ -52,7 +52,8 @@ class OffsetIndex(MappedIndex):
         return OffsetPosition(self.base_offset + relative, position)
 
     def append(self, offset: int, position: int) -> None:
-        if offset <= self.last_offset and self.entries:
+        last_offset = self._last_offset if self._last_offset >= 0 else self.last_offset
+        if offset <= last_offset and self.entries:
             raise InvalidOffsetError(
                 f"Attempt to append an offset ({offset}) to position {self.entries} no larger than the last offset "
                 f"appended ({self.last_offset}) to {self.path}."

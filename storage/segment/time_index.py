@@ -59,7 +59,7 @@ class TimeIndex(MappedIndex):
 
     def maybe_append(self, timestamp: int, offset: int) -> None:
         """Add an entry if its timestamp is larger than the last one. The caller checks `is_full` where needed."""
-        last = self.last_entry
+        last = self._last or self.last_entry
         if timestamp <= last.timestamp:
             return
         if offset < last.offset and self.entries:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from odradek.protocol.records.layout import LOG_OVERHEAD
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -31,6 +33,15 @@ WALKED_COMPRESSED_BYTES_MAX: Final = 16 * 1024
 
 class LongValidationError(Exception):
     """A validation that the event loop may not do itself. Not an answer for clients."""
+
+
+def check_separation(records: memoryview) -> None:
+    """Raise LongValidationError if even to separate the batches would hold the loop up: old clients send several, or
+    single messages.
+    """
+    size = len(records)
+    if size > REBUILT_BYTES_MAX and LOG_OVERHEAD + int.from_bytes(records[8:LOG_OVERHEAD], "big") < size:
+        raise LongValidationError
 
 
 def check_walk(batch: RecordBatch) -> None:

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records.batch import RecordBatch, batches, view_batch
 from odradek.protocol.records.errors import CorruptRecordError
-from odradek.protocol.records.layout import LOG_OVERHEAD, MAGIC_V0, MAGIC_V2
+from odradek.protocol.records.layout import MAGIC_V0, MAGIC_V2
 from odradek.storage.append_info import AppendOrigin, RecordValidationError
 from odradek.storage.validation.old_formats import stored_messages
-from odradek.storage.validation.validation_cost import REBUILT_BYTES_MAX, LongValidationError
+from odradek.storage.validation.validation_cost import LongValidationError
 from odradek.storage.validation.validation_rules import ValidatedBatch
 from odradek.storage.validation.validator import analyze, assign_in_place, validate_and_assign
 
@@ -63,12 +63,6 @@ class FinishedValidation(NamedTuple):
 
     job: ValidationJob
     result: ValidRecords | Refusal
-
-
-def has_many_batches(records: memoryview) -> bool:
-    """Whether even to separate the batches may take long: old clients send several, or single messages."""
-    size = len(records)
-    return size > REBUILT_BYTES_MAX and LOG_OVERHEAD + int.from_bytes(records[8:LOG_OVERHEAD], "big") < size
 
 
 def validate(job: ValidationJob, report: Callable[[object], None]) -> ValidRecords | Refusal:

@@ -30,6 +30,7 @@ from odradek.protocol.records.compression import CompressionType
 from odradek.protocol.records.convert import rebuild
 from odradek.protocol.records.layout import (
     BATCH_OVERHEAD,
+    COMPRESSION_MASK,
     CONTROL_MASK,
     CREATE_TIME,
     LOG_APPEND_TIME,
@@ -37,7 +38,9 @@ from odradek.protocol.records.layout import (
     MAGIC_POSITION,
     MAGIC_V2,
     NO_TIMESTAMP,
+    PREFIX,
     PREFIX_SIZE,
+    TIMESTAMP_TYPE_MASK,
 )
 from odradek.storage.append_info import (
     AppendOrigin,
@@ -48,7 +51,7 @@ from odradek.storage.append_info import (
 from odradek.storage.validation.max_timestamp import is_trusted, max_timestamp_of
 from odradek.storage.validation.old_formats import assign_in_old_format
 from odradek.storage.validation.record_checks import has_bad_records, raise_record_errors, records_of
-from odradek.storage.validation.validation_cost import check_rebuild, check_walk
+from odradek.storage.validation.validation_cost import check_rebuild, check_separation, check_walk
 from odradek.storage.validation.validation_rules import ValidatedBatch
 
 if TYPE_CHECKING:
@@ -59,8 +62,13 @@ if TYPE_CHECKING:
     Bytes = bytes | bytearray | memoryview
 
 
-def analyze(records: memoryview, rules: ValidationRules, origin: AppendOrigin) -> list[AnyBatch]:
-    """The complete batches in the bytes, with valid CRCs; a partial one at the end is ignored. Raises KafkaError."""
+def analyze(
+    records: memoryview, rules: ValidationRules, origin: AppendOrigin, *, may_take_long: bool = True
+) -> list[AnyBatch]:
+    """The complete batches in the bytes, with valid CRCs; a partial one at the end is ignored.
+
+    Raises: KafkaError; LongValidationError unless it may take long.
+    """
     found: list[AnyBatch]
     size = len(records)
     if (
@@ -70,6 +78,8 @@ def analyze(records: memoryview, rules: ValidationRules, origin: AppendOrigin) -
     ):
         found = [single]
     else:
+        if not may_take_long:
+            check_separation(records)
         found = list(batches(records))
     is_client = origin is AppendOrigin.CLIENT
     for batch in found:
@@ -79,7 +89,7 @@ def analyze(records: memoryview, rules: ValidationRules, origin: AppendOrigin) -
                 f"The baseOffset of the record batch in the append to {rules.partition} should be 0, but it is "
                 f"{batch.base_offset}",
             )
-        if origin is not AppendOrigin.REPLICATION and batch.size_in_bytes > rules.max_message_bytes:
+        if origin is not AppendOrigin.REPLICATION and LOG_OVERHEAD + batch.length > rules.max_message_bytes:
             raise KafkaError(
                 ErrorCode.MESSAGE_TOO_LARGE,
                 f"The record batch size in the append to {rules.partition} is {batch.size_in_bytes} bytes which "
@@ -109,7 +119,7 @@ def validate_and_assign(
     LogValidator.validateMessagesAndAssignOffsets.
     """
     first = found[0]
-    source_codec = first.compression_type if len(found) == 1 else _last_codec(found)
+    source_codec = first.attributes & COMPRESSION_MASK if len(found) == 1 else _last_codec(found)
     if source_codec > CompressionType.ZSTD:
         raise KafkaError(ErrorCode.INVALID_RECORD, f"Unknown compression type id: {source_codec}")
     target_codec = source_codec if rules.target_codec is None else rules.target_codec
@@ -136,7 +146,7 @@ def validate_and_assign(
         if rules.record_version < MAGIC_V2:
             return assign_in_old_format(found, rules, source_codec, target_codec, next_offset, now_ms)
         return _rebuild(found, rules, source_codec, target_codec, next_offset, leader_epoch, now_ms)
-    timestamp_type = first.timestamp_type
+    timestamp_type = LOG_APPEND_TIME if first.attributes & TIMESTAMP_TYPE_MASK else CREATE_TIME
     has_wrong_time = timestamp_type == LOG_APPEND_TIME and (
         rules.timestamp_type == LOG_APPEND_TIME or first.max_timestamp == NO_TIMESTAMP
     )
@@ -202,33 +212,32 @@ def _check_batch(first: AnyBatch, batch: AnyBatch, origin: AppendOrigin, rules: 
     if not isinstance(batch, RecordBatch):
         return
     if origin is AppendOrigin.CLIENT:
-        _check_batch_of_client(batch, rules)
+        delta, count = batch.last_offset_delta, batch.record_count
+        problem: str | None = None
+        error: type[KafkaError] = InvalidOffsetOrSequenceError
+        if delta < 0:
+            problem = f"Batch has an invalid offset range: [{batch.base_offset}, {batch.last_offset}]"
+        elif count <= 0:
+            problem = f"Invalid reported count for record batch: {count}"
+        elif count != delta + 1:
+            problem = (
+                f"Inconsistent batch offset range [{batch.base_offset}, {batch.last_offset}] and count of records "
+                f"{count}"
+            )
+        elif batch.attributes & CONTROL_MASK:
+            problem, error = "Clients are not allowed to write control records", KafkaError
+        elif batch.producer_id >= 0 and batch.base_sequence < 0:
+            problem = (
+                f"Invalid sequence number {batch.base_sequence} in record batch with producerId {batch.producer_id}"
+            )
+        if problem is not None:
+            raise error(ErrorCode.INVALID_RECORD, f"{problem} in topic partition {rules.partition}")
     if rules.record_version < MAGIC_V2 and (batch.is_transactional or batch.has_producer_id):
         kind = "Transactional" if batch.is_transactional else "Idempotent"
         raise KafkaError(
             ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
             f"{kind} records cannot be used with magic version {rules.record_version}",
         )
-
-
-def _check_batch_of_client(batch: RecordBatch, rules: ValidationRules) -> None:
-    delta, count = batch.last_offset_delta, batch.record_count
-    problem: str | None = None
-    error: type[KafkaError] = InvalidOffsetOrSequenceError
-    if delta < 0:
-        problem = f"Batch has an invalid offset range: [{batch.base_offset}, {batch.last_offset}]"
-    elif count <= 0:
-        problem = f"Invalid reported count for record batch: {count}"
-    elif count != delta + 1:
-        problem = (
-            f"Inconsistent batch offset range [{batch.base_offset}, {batch.last_offset}] and count of records {count}"
-        )
-    elif batch.attributes & CONTROL_MASK:
-        problem, error = "Clients are not allowed to write control records", KafkaError
-    elif batch.producer_id >= 0 and batch.base_sequence < 0:
-        problem = f"Invalid sequence number {batch.base_sequence} in record batch with producerId {batch.producer_id}"
-    if problem is not None:
-        raise error(ErrorCode.INVALID_RECORD, f"{problem} in topic partition {rules.partition}")
 
 
 def _checked_records(
@@ -269,8 +278,9 @@ def assign_in_place(
     if rules.timestamp_type == LOG_APPEND_TIME:
         max_timestamp = log_append_time = now_ms
     parts: list[Bytes]
-    if max_timestamp == batch.max_timestamp and rules.timestamp_type == batch.timestamp_type:
-        parts = [batch.prefix(next_offset, leader_epoch), buffer[PREFIX_SIZE:]]
+    timestamp_type = LOG_APPEND_TIME if batch.attributes & TIMESTAMP_TYPE_MASK else CREATE_TIME
+    if max_timestamp == batch.max_timestamp and rules.timestamp_type == timestamp_type:
+        parts = [PREFIX.pack(next_offset, batch.length, leader_epoch), buffer[PREFIX_SIZE:]]
     else:
         header = batch.header(
             base_offset=next_offset,

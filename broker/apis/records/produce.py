@@ -52,9 +52,6 @@ Checked: TypeAlias = "tuple[memoryview, bool, ErrorCode]"
 SMALL_FRAME_BYTES = 64 * SMALL_REQUEST_PARTITIONS
 """A frame of this size cannot contain more than `SMALL_REQUEST_PARTITIONS` partitions with a batch."""
 
-SMALL_BATCH_FRAME_BYTES = 1024 * 1024
-"""A frame of this size with one partition takes one step, from `FIRST_V2_ONLY_VERSION` on."""
-
 BATCHES_A_STEP = 500
 """Batches of one partition that are looked at in one step: half a millisecond. Only old clients send more than one."""
 
@@ -66,38 +63,13 @@ FIRST_ABORTABLE_VERSION = 11
 
 def handle(broker: Services, ctx: RequestContext, request: ProduceRequest) -> None:
     work = _produce(broker, ctx, request)
-    now_or_in_slices(broker, ctx, request, work, is_small=_is_small(ctx, request))
-
-
-def _is_small(ctx: RequestContext, request: ProduceRequest) -> bool:
-    if ctx.size <= SMALL_FRAME_BYTES:
-        return True
-    if ctx.size > SMALL_BATCH_FRAME_BYTES or ctx.header.api_version < FIRST_V2_ONLY_VERSION:
-        return False
-    topics = request.topic_data
-    return len(topics) == 1 and len(topics[0].partition_data) == 1
+    now_or_in_slices(broker, ctx, request, work, is_small=ctx.size <= SMALL_FRAME_BYTES)
 
 
 def _produce(broker: Services, ctx: RequestContext, request: ProduceRequest) -> Steps:
-    version = ctx.header.api_version
     records: dict[TopicPartition, memoryview] = {}
     refused: dict[TopicPartition, ErrorCode] = {}
-    transactional = False
-    for topic in request.topic_data:
-        known = broker.metadata_cache.snapshot.partitions.get(topic.name, {})
-        for part in topic.partition_data:
-            if records or refused:
-                yield None
-            topic_partition = TopicPartition(topic.name, part.index)
-            found = _check_single_batch(part.records, version)
-            batch, is_transactional, error = found or (yield from _checked(part.records, version))
-            transactional = transactional or is_transactional
-            if part.index not in known:
-                refused[topic_partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            elif error != ErrorCode.NONE:
-                refused[topic_partition] = error
-            else:
-                records[topic_partition] = batch
+    transactional = yield from _sort(broker, ctx, request, records, refused)
     if transactional:
         _require_transactional_id(broker, ctx, request)
     if broker.authorizer is not None:
@@ -124,10 +96,48 @@ def _produce(broker: Services, ctx: RequestContext, request: ProduceRequest) -> 
             request.transactional_id,
             records,
             append_verified,
-            knows_abortable_error=version >= FIRST_ABORTABLE_VERSION,
+            knows_abortable_error=ctx.header.api_version >= FIRST_ABORTABLE_VERSION,
         )
     else:
         yield from _append(broker, ctx, request, records, {}, respond)
+
+
+def _sort(
+    broker: Services,
+    ctx: RequestContext,
+    request: ProduceRequest,
+    records: dict[TopicPartition, memoryview],
+    refused: dict[TopicPartition, ErrorCode],
+) -> Generator[None, None, bool]:
+    """Put each partition into `records` or `refused`; whether a batch is transactional."""
+    version = ctx.header.api_version
+    transactional = False
+    for topic in request.topic_data:
+        known = broker.metadata_cache.snapshot.partitions.get(topic.name, {})
+        for number, part in enumerate(topic.partition_data, 1):
+            if number % SMALL_REQUEST_PARTITIONS == 0:
+                yield None
+            batch: memoryview | bytes | object
+            batch, error = part.records, ErrorCode.NONE
+            if (
+                version >= FIRST_ZSTD_VERSION
+                and isinstance(batch, memoryview)
+                and (attributes := attributes_of_single_batch(batch)) >= 0
+            ):  # the frequent case
+                is_transactional = attributes & TRANSACTIONAL_MASK != 0
+            else:
+                if number > 1:
+                    yield None
+                batch, is_transactional, error = yield from _checked(batch, version)
+            transactional = transactional or is_transactional
+            topic_partition = TopicPartition(topic.name, part.index)
+            if part.index not in known:
+                refused[topic_partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            elif error != ErrorCode.NONE:
+                refused[topic_partition] = error
+            else:
+                records[topic_partition] = batch
+    return transactional
 
 
 def _require_transactional_id(broker: Services, ctx: RequestContext, request: ProduceRequest) -> None:
@@ -176,14 +186,6 @@ def _append(
     # Appended: the next Produce of this connection may be applied while this one waits for its replicas. Not with a
     # quota, which may mute the connection when this one is answered.
     ctx.may_pipeline = not broker.quotas.produce.is_enabled
-
-
-def _check_single_batch(records: memoryview | bytes | object, version: int) -> Checked | None:
-    """What `_checked` returns for one v2 batch, the frequent case; None for anything else."""
-    if version < FIRST_ZSTD_VERSION or not isinstance(records, memoryview):
-        return None
-    attributes = attributes_of_single_batch(records)
-    return None if attributes < 0 else (records, attributes & TRANSACTIONAL_MASK != 0, ErrorCode.NONE)
 
 
 def _checked(records: memoryview | bytes | object, version: int) -> Generator[None, None, Checked]:
@@ -242,10 +244,10 @@ def _respond(
     names_leaders = ctx.header.api_version >= FIRST_CURRENT_LEADER_VERSION
     endpoints: dict[int, NodeEndpoint] = {}
     topics: dict[str, list[PartitionProduceResponse]] = {}
-    for topic_partition, result in results.items():
+    for named, (topic_partition, result) in enumerate(results.items(), 1):
         if topic_partition in refused:
             continue  # named twice
-        if topics:
+        if named % SMALL_REQUEST_PARTITIONS == 0:
             yield None
         answer = PartitionProduceResponse(
             index=topic_partition.partition,
@@ -263,9 +265,10 @@ def _respond(
         if names_leaders and result.error == ErrorCode.NOT_LEADER_OR_FOLLOWER:
             name_leader(broker, ctx, topic_partition, answer.current_leader, endpoints, NodeEndpoint)
         topics.setdefault(topic_partition.topic, []).append(answer)
-    for topic_partition, error in refused.items():
+    for named, (topic_partition, error) in enumerate(refused.items(), 1):
         topics.setdefault(topic_partition.topic, []).append(_refusal(topic_partition.partition, error))
-        yield None
+        if named % SMALL_REQUEST_PARTITIONS == 0:
+            yield None
     ctx.reply(
         ProduceResponse(
             responses=[TopicProduceResponse(name=name, partition_responses=found) for name, found in topics.items()],

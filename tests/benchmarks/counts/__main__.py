@@ -41,7 +41,8 @@ def main() -> None:
             for function, times in (calls.python + calls.native).most_common(SHOWN):
                 print(f"    {times / RUNS:7.2f} {function}")
     if arguments.record:
-        record(known | found)
+        every = known | found
+        record({name: every[name] for name in SEQUENCES if name in every})
 
 
 if __name__ == "__main__":

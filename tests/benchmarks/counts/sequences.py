@@ -6,7 +6,7 @@ counts have all that the broker does for a request but the event loop and the ke
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,6 +91,18 @@ class Sequence:
 Make = Callable[[InProcessBroker], Sequence]
 
 
+def one_by_one(broker: InProcessBroker, requests: Iterable[Request], version: int) -> Sequence:
+    """Each request once, on one connection: for requests with a number that grows."""
+    peer = Peer(broker)
+    frames = iter([peer.bytes_of(request, version) for request in requests])
+
+    def run() -> None:
+        peer.send(next(frames))
+        assert peer.take_answers() == 1
+
+    return Sequence(1, run, peer.take_writes)
+
+
 def repeated(request: Request, version: int, *, pipelined: int = 1, has_answer: bool = True) -> Make:
     """The same request on one connection, `pipelined` frames in one read."""
 
@@ -107,9 +119,24 @@ def repeated(request: Request, version: int, *, pipelined: int = 1, has_answer: 
     return make
 
 
-def produce(size: tuple[int, int], acks: int) -> Request:
-    data = [{"index": 0, "records": batch_of(*size)}]
+def produce(size: tuple[int, int], acks: int, partition: int = 0) -> Request:
+    data = [{"index": partition, "records": batch_of(*size)}]
     return build(ApiKey.PRODUCE, acks=acks, timeout_ms=30_000, topic_data=[{"name": TOPIC, "partition_data": data}])
+
+
+def idempotent_produce(partitions: int) -> Make:
+    """One batch of 16 KB for each partition, as the Java producer sends them: with its id and sequences."""
+    producer_id, (records, size) = 42, LARGE
+
+    def make(broker: InProcessBroker) -> Sequence:
+        return one_by_one(broker, map(request, range(RUNS_MAX)), 11)
+
+    def request(number: int) -> Request:
+        batch = batch_of(records, size, producer_id=producer_id, producer_epoch=0, base_sequence=number * records)
+        data = [{"index": index, "records": batch} for index in range(partitions)]
+        return build(ApiKey.PRODUCE, acks=-1, timeout_ms=30_000, topic_data=[{"name": TOPIC, "partition_data": data}])
+
+    return make
 
 
 def fetch(broker: InProcessBroker, offsets: list[int], **fields: int) -> Request:
@@ -133,10 +160,15 @@ def log_end_offset(broker: InProcessBroker) -> int:
     return partition.log.log_end_offset
 
 
-def fetch_of_records(broker: InProcessBroker) -> Sequence:
-    """One partition, with 16 KB of records."""
-    broker.call(produce(LARGE, -1), 11)
-    return repeated(fetch(broker, [0], max_wait_ms=0, session_epoch=-1), 17)(broker)
+def fetch_of_records(partitions: int) -> Make:
+    """16 KB of records from each partition."""
+
+    def make(broker: InProcessBroker) -> Sequence:
+        for index in range(partitions):
+            broker.call(produce(LARGE, -1, index), 11)
+        return repeated(fetch(broker, [0] * partitions, max_wait_ms=0, session_epoch=-1), 17)(broker)
+
+    return make
 
 
 def fetch_in_a_session(broker: InProcessBroker) -> Sequence:
@@ -144,17 +176,10 @@ def fetch_in_a_session(broker: InProcessBroker) -> Sequence:
     first = fetch(broker, [0] * PARTITIONS, max_wait_ms=0, session_epoch=0)
     session_id = int(broker.call(first, 17).session_id)  # type: ignore[attr-defined]
     assert session_id
-    peer = Peer(broker)
     numbered = (
         fetch(broker, [], max_wait_ms=0, session_id=session_id, session_epoch=number) for number in range(1, RUNS_MAX)
     )
-    frames = iter([peer.bytes_of(request, 17) for request in numbered])
-
-    def run() -> None:
-        peer.send(next(frames))
-        assert peer.take_answers() == 1
-
-    return Sequence(1, run, peer.take_writes)
+    return one_by_one(broker, numbered, 17)
 
 
 def produce_for_a_waiting_fetch(broker: InProcessBroker) -> Sequence:
@@ -198,7 +223,10 @@ SEQUENCES: Final[dict[str, Make]] = {
     "Produce, 1 record, acks=all": repeated(produce(SMALL, -1), 11),
     "Produce, 16 KB, acks=all": repeated(produce(LARGE, -1), 11),
     "Produce, 1 record, acks=all, five in one read": repeated(produce(SMALL, -1), 11, pipelined=5),
-    "Fetch, 16 KB": fetch_of_records,
+    "Produce, idempotent, 16 KB, acks=all": idempotent_produce(1),
+    "Produce, idempotent, 6 partitions, 16 KB, acks=all": idempotent_produce(6),
+    "Fetch, 16 KB": fetch_of_records(1),
+    "Fetch, 6 partitions, 16 KB": fetch_of_records(6),
     "Fetch, session of 10 partitions without news": fetch_in_a_session,
     "Produce, and a Fetch that waits for it": produce_for_a_waiting_fetch,
     "OffsetCommit, 1 partition": commit_of_offsets,

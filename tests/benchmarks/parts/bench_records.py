@@ -54,7 +54,6 @@ def bench_header() -> None:
     many = memoryview(b"".join([batch] * 1000))
     report("header: view of a batch", best(lambda: RecordBatch(batch)) * 1e6, "µs")
     view = RecordBatch(batch)
-    report("header: prefix with offset and epoch", best(lambda: view.prefix(12345, 7)) * 1e6, "µs")
     report(
         "header: all 61 bytes, LogAppendTime", best(lambda: view.header(timestamp_type=1, max_timestamp=T)) * 1e6, "µs"
     )

@@ -1,9 +1,10 @@
-"""Requests that name many partitions: work and response take one step a partition, decoding one for some of them."""
+"""Requests that name many partitions: work and response take many steps, and decoding some of them too."""
 
 from __future__ import annotations
 
 import pytest
 
+from odradek.broker.apis.services import SMALL_REQUEST_PARTITIONS
 from odradek.protocol.codec.source_writer import ELEMENTS_A_STEP
 from odradek.timer.sliced_work import SlicedWork, Steps
 from tests.benchmarks.loop_pauses.requests_naming import LARGE_REQUESTS, PER_TOPIC
@@ -15,14 +16,16 @@ NAMED = 4_000
 DECODING = 0.9 / ELEMENTS_A_STEP
 
 STEPS = {
-    "Produce": 2 + DECODING,
+    "Produce": 1.9 / SMALL_REQUEST_PARTITIONS + DECODING,
     "Fetch without a session": 3 + DECODING,
     "DeleteRecords": 2,
     "AddPartitionsToTxn": 2,
     "WriteTxnMarkers": 2,
     "StopReplica of what is not there": 3,
 }
-"""Steps per partition: reading it, for some requests more than once, and writing its result."""
+"""Steps per partition: reading it, for some requests more than once, and writing its result. Produce appends until a
+step has taken long: `ReplicaManager.append_in_steps`.
+"""
 
 
 @pytest.mark.parametrize("name", STEPS)

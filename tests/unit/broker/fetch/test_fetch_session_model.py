@@ -416,7 +416,7 @@ class SessionsAgainstFullReads(RuleBasedStateMachine):
 
 
 def _waiting(world: World) -> list[Any]:
-    watchers: Mapping[object, Mapping[object, object]] = world.replicas.manager.fetch_purgatory._watchers
+    watchers: Mapping[object, Mapping[object, object]] = world.replicas.manager.fetch_purgatory.watchers
     return [operation for of_key in watchers.values() for operation in of_key.values()]
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from odradek.broker.fetch.results import LogAppendResult
+from odradek.broker.replica_manager.replica_manager import STEP_MS
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage.append_info import AppendOrigin
 from odradek.storage.disk.checkpoint_files import HIGH_WATERMARK_FILE
 from tests.support.disks.logs import DeferredIoPool, batch
 from tests.support.in_process.replication.replicas import TP, Replicas
@@ -73,6 +77,32 @@ def test_too_small_an_isr_refuses_acks_all_before_the_append(tmp_path: Path) -> 
 def test_acks_other_than_the_three_are_refused(replicas: Replicas, acks: int) -> None:
     replicas.lead()
     assert [answer.error for answer in replicas.append(batch(b"a"), acks=acks)] == [ErrorCode.INVALID_REQUIRED_ACKS]
+
+
+@pytest.mark.parametrize(("append_ms", "pauses"), [(0, 0), (STEP_MS - 1, 1), (STEP_MS, 2)])
+def test_appends_to_several_partitions_pause_when_a_step_has_taken_long(
+    replicas: Replicas, append_ms: int, pauses: int
+) -> None:
+    class SlowRecords(dict[TopicPartition, memoryview]):
+        def items(self) -> Iterator[tuple[TopicPartition, memoryview]]:  # type: ignore[override]
+            for item in super().items():
+                yield item
+                replicas.disk.clock.advance(append_ms)
+
+    partitions = [TopicPartition("t", number) for number in range(3)]
+    for tp in partitions:
+        replicas.lead(tp)
+    answers: list[LogAppendResult] = []
+    work = replicas.manager.append_in_steps(
+        timeout_ms=1_000,
+        required_acks=-1,
+        internal_topics_allowed=False,
+        origin=AppendOrigin.CLIENT,
+        records=SlowRecords(dict.fromkeys(partitions, batch(b"a"))),
+        respond=lambda results: answers.extend(results.values()),
+    )
+    assert list(work) == [None] * pauses
+    assert [answer.error for answer in answers] == [NONE] * 3
 
 
 def test_internal_topics_are_refused_to_clients(replicas: Replicas) -> None:

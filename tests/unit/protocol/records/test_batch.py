@@ -18,7 +18,7 @@ from odradek.protocol.records.batch import (
 from odradek.protocol.records.builder import assemble_batch, build_batch
 from odradek.protocol.records.compression import CompressionType
 from odradek.protocol.records.errors import CorruptRecordError, DecompressedSizeError, InvalidRecordError
-from odradek.protocol.records.layout import BATCH_OVERHEAD
+from odradek.protocol.records.layout import BATCH_OVERHEAD, PREFIX
 from odradek.protocol.records.legacy import build_message
 from odradek.protocol.records.record import Record, SimpleRecord
 from tests.support.wire.record_strategies import T, simple_records, spaced_records
@@ -178,7 +178,7 @@ def test_log_append_time() -> None:
 
 def test_prefix_and_rest_are_a_valid_batch() -> None:
     original = view(two())
-    assigned = view(original.prefix(2**40, 12) + bytes(original.buffer[16:]))
+    assigned = view(PREFIX.pack(2**40, original.length, 12) + bytes(original.buffer[16:]))
     assigned.ensure_valid()
     assert (assigned.base_offset, assigned.partition_leader_epoch) == (2**40, 12)
     assert list(assigned.records())[1] == Record(2**40 + 1, T + 5, None, b"w")

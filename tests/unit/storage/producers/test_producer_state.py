@@ -156,9 +156,17 @@ def test_marker_of_an_older_coordinator_is_fenced() -> None:
 def test_marker_with_a_newer_epoch_forgets_the_batches() -> None:
     append = info(entry(), COORDINATOR)
     end(append, epoch=1)
+    updated = append.updated
+    assert (updated.producer_epoch, updated.batches, updated.last_timestamp) == (1, [], 70)
+
+
+def test_an_update_keeps_the_last_five_batches() -> None:
     current = entry()
-    current.merge(append.updated)
-    assert (current.producer_epoch, current.batches, current.last_timestamp) == (1, [], 70)
+    for sequence in range(5, 11):
+        append = info(current)
+        data(append, sequence)
+        current = append.updated
+    assert [batch.last_seq for batch in current.batches] == [6, 7, 8, 9, 10]
 
 
 @given(st.integers(0, MAX), st.lists(st.integers(1, 400), min_size=1, max_size=12))

@@ -17,15 +17,8 @@ from odradek.protocol.records.record import SimpleRecord
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.append_info import AppendOrigin, RecordValidationError
 from odradek.storage.config.log_config import LogConfig
-from odradek.storage.validation.validation_cost import LongValidationError
-from odradek.storage.validation.validation_job import (
-    FinishedValidation,
-    Refusal,
-    ValidationJob,
-    assign,
-    has_many_batches,
-    validate,
-)
+from odradek.storage.validation.validation_cost import LongValidationError, check_separation
+from odradek.storage.validation.validation_job import FinishedValidation, Refusal, ValidationJob, assign, validate
 from odradek.storage.validation.validation_rules import ValidatedBatch, ValidationRules
 from odradek.storage.validation.validator import analyze, validate_and_assign
 from tests.support.disks.logs import NOW, batch
@@ -173,10 +166,12 @@ def test_part_of_a_batch_at_the_end_is_ignored() -> None:
     assert stored(at_the_append(in_worker(records, used), used)) == stored(in_one_call(batch(b"a"), used))
 
 
-def test_many_batches() -> None:
+def test_many_batches_are_separated_by_a_worker() -> None:
     single = bytes(batch(bytes(70_000)))
-    assert not has_many_batches(memoryview(single))
-    assert has_many_batches(memoryview(single + bytes(batch(b"a"))))
+    check_separation(memoryview(single))
+    with pytest.raises(LongValidationError):
+        analyze(memoryview(single + bytes(batch(b"a"))), rules(), AppendOrigin.CLIENT, may_take_long=False)
     small = build_messages([SimpleRecord(NOW, None, bytes(1000))] * 2, 1)
-    assert not has_many_batches(memoryview(small))
-    assert has_many_batches(memoryview(small * 40))
+    check_separation(memoryview(small))
+    with pytest.raises(LongValidationError):
+        check_separation(memoryview(small * 40))
