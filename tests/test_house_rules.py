@@ -15,7 +15,7 @@ import pytest
 from odradek.broker import cli
 from odradek.broker.apis import HANDLERS
 from odradek.protocol.api import API, ApiKey
-from tests.benchmarks.__main__ import BESIDE_APACHE
+from tests.benchmarks.catalog import BESIDE_APACHE, GROUPS
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PACKAGES = ("broker", "controller", "coordinator", "protocol", "storage", "testing", "timer")
@@ -354,6 +354,7 @@ def test_modules_that_are_put_together_from_names_are_there() -> None:
     modules = [f"odradek.broker.tools.{module}" for module, _ in cli._TOOLS.values()]
     modules += [f"odradek.protocol.messages.{key.name.lower()}" for key in ApiKey if key in API]
     modules += [*HANDLERS.values(), *(f"tests.benchmarks.beside_apache.{name}" for name in BESIDE_APACHE)]
+    modules += [f"tests.benchmarks.workloads.{name}" for name in GROUPS]
     none(module for module in modules if not is_there(module))
 
 

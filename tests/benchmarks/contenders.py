@@ -6,12 +6,12 @@ measures. Only ratios within a run mean something: absolute figures depend on th
 
 from __future__ import annotations
 
+import itertools
 import os
 import struct
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
@@ -36,12 +36,44 @@ SETTINGS: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
 class Contenders:
-    """Makes brokers, each in a directory and, for Apache, a chroot of its own."""
+    """Makes brokers, each in a directory and, for Apache, a chroot of its own.
 
-    directory: Path
-    zookeeper: ZooKeeper
+    `scale`: the share of its usual amount of work that a workload gets.
+    """
+
+    def __init__(self, directory: Path, scale: float = 1) -> None:
+        self.directory = directory
+        self.scale = scale
+        self._zookeeper: ZooKeeper | None = None
+        self._numbers = itertools.count()
+
+    @property
+    def zookeeper(self) -> ZooKeeper:
+        """One for all, started when it is needed first."""
+        if self._zookeeper is None:
+            self._zookeeper = ZooKeeper(self.directory / "zookeeper")
+            self._zookeeper.start()
+        return self._zookeeper
+
+    def close(self) -> None:
+        if self._zookeeper is not None:
+            self._zookeeper.stop()
+
+    def new_directory(self, name: str) -> Path:
+        """One that no other broker has."""
+        return self.directory / f"{name}-{next(self._numbers)}"
+
+    def new(
+        self, label: str, name: str, settings: Mapping[str, str] | None = None, prefix: Sequence[str] = ()
+    ) -> Contender:
+        """A broker of the kind of that label. `settings`: more of them. `prefix`: a command that runs the broker's."""
+        directory, own = self.new_directory(f"{label.lower()}-{name}"), {**SETTINGS, **(settings or {})}
+        if label.startswith("Apache"):
+            return ApacheBroker(directory, self.zookeeper.new_chroot(), own, IN_EARNEST, prefix=prefix)
+        odradek = OdradekBroker(directory, own, port=free_port())
+        odradek.prefix = prefix
+        return odradek
 
     def new_odradek(self, name: str) -> OdradekBroker:
         return OdradekBroker(self.directory / f"odradek-{name}", SETTINGS, port=free_port())
@@ -63,8 +95,8 @@ class Contenders:
 
 
 @contextmanager
-def contenders() -> Iterator[Contenders]:
-    """A directory and a ZooKeeper for the time of a run.
+def contenders(scale: float = 1) -> Iterator[Contenders]:
+    """A directory, and a ZooKeeper if one is needed, for the time of a run.
 
     The modules are compiled into a cache of the run's own: `PYTHONDONTWRITEBYTECODE`, which containers like to set,
     would add a tenth of a second of compiling to each start.
@@ -72,12 +104,11 @@ def contenders() -> Iterator[Contenders]:
     with tempfile.TemporaryDirectory(prefix="odradek-bench-") as path:
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ["PYTHONPYCACHEPREFIX"] = str(REPOSITORY / ".cache" / "bytecode")
-        zookeeper = ZooKeeper(Path(path) / "zookeeper")
-        zookeeper.start()
+        made = Contenders(Path(path), scale)
         try:
-            yield Contenders(Path(path), zookeeper)
+            yield made
         finally:
-            zookeeper.stop()
+            made.close()
 
 
 def create_topic(broker: Contender, name: str, partitions: int, configs: Mapping[str, str] | None = None) -> None:
@@ -95,8 +126,12 @@ def create_topic(broker: Contender, name: str, partitions: int, configs: Mapping
 
 
 def delete_topic(broker: Contender, name: str) -> None:
+    delete_topics(broker, [name])
+
+
+def delete_topics(broker: Contender, names: Sequence[str]) -> None:
     with RawClient(broker.host, broker.port, timeout_s=ADMIN_TIMEOUT_S) as client:
-        client.call(build(ApiKey.DELETE_TOPICS, topic_names=[name], timeout_ms=ADMIN_TIMEOUT_S * 1000), 5)
+        client.call(build(ApiKey.DELETE_TOPICS, topic_names=list(names), timeout_ms=ADMIN_TIMEOUT_S * 1000), 5)
 
 
 def frame_of(request: Request, version: int, client_id: str = "bench") -> bytes:

@@ -28,7 +28,7 @@ from typing import Any, Final
 from odradek.coordinator.partitioning import partition_for
 from odradek.protocol.api import ApiKey
 from odradek.protocol.errors import ErrorCode
-from tests.benchmarks.beside_apache.transactions import commit_many
+from tests.benchmarks.clients.transactions import commit_many
 from tests.benchmarks.contenders import Contenders, frame_of
 from tests.benchmarks.group_offsets import GROUP, TRANSACTION, commit, find_coordinator, offsets_of, served
 from tests.benchmarks.measure import Table, percentile, usage_of

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import confluent_kafka
 
-from tests.benchmarks.beside_apache.produce import FLUSH_TIMEOUT_S, RECORD_BYTES
+from tests.benchmarks.clients.librdkafka import FLUSH_TIMEOUT_S, RECORD_BYTES
 from tests.benchmarks.contenders import Contender, Contenders, create_topic, delete_topic
 from tests.benchmarks.measure import Table, Usage, usage_of
 from tests.support.processes.spark import kafka_batch, kafka_stream, local_session

@@ -11,44 +11,39 @@ import socket
 import subprocess
 import sys
 import time
+from typing import Final
 
 from odradek.protocol.api import ApiKey
-from tests.benchmarks.beside_apache.produce import fill
-from tests.benchmarks.contenders import Contender, Contenders, create_topic, frame_of
-from tests.benchmarks.measure import Table, percentile
+from tests.benchmarks.clients import librdkafka
+from tests.benchmarks.comparison.costs import latency_figures
+from tests.benchmarks.comparison.setups import ONE_NODE
+from tests.benchmarks.comparison.statistics import Figures
+from tests.benchmarks.comparison.workload import Side, Workload
+from tests.benchmarks.contenders import create_topic, delete_topic, frame_of
 from tests.support.wire.requests import build
 
-MODULE = "tests.benchmarks.beside_apache.pauses"
-INTERVAL_S = 0.002
-PARTITIONS = 6
-LOAD_BYTES = 600_000_000
-BATCH_BYTES = 16_384
+MODULE: Final = "tests.benchmarks.workloads.pauses"
+INTERVAL_S: Final = 0.002
+PARTITIONS: Final = 6
+RECORDS: Final = 300_000
+BATCH_BYTES: Final = 16_384
 
 
-def run(contenders: Contenders) -> None:
-    table = Table(
-        f"ApiVersions round trips while {LOAD_BYTES / 1e6:.0f} MB are produced in {BATCH_BYTES >> 10} KB batches"
-    )
-    with contenders.both("pauses") as (odradek, apache):
-        for broker in (odradek, apache):
-            create_topic(broker, "pauses", PARTITIONS)
-        fill(apache, "pauses", PARTITIONS, LOAD_BYTES // 2, BATCH_BYTES)
-        ours, theirs = under_load(odradek), under_load(apache)
-    for share, name in ((0.5, "p50"), (0.99, "p99"), (0.999, "p99.9"), (1.0, "longest")):
-        table.row(name, "ms", percentile(ours, share) * 1000, percentile(theirs, share) * 1000)
-    table.row("round trips", "count", len(ours), len(theirs))
-
-
-def under_load(broker: Contender) -> list[float]:
-    """Round trips in seconds, sorted."""
-    command = [sys.executable, "-m", MODULE, broker.host, str(broker.port)]
+def drive(side: Side) -> Figures:
+    """Round trips while the load is produced."""
+    topic = side.new_topic("pauses")
+    create_topic(side.broker, topic, PARTITIONS)
+    command = [sys.executable, "-m", MODULE, side.broker.host, str(side.broker.port)]
     prober = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert prober.stdin is not None
     assert prober.stdout is not None
     assert prober.stdout.readline() == b"ready\n"
-    fill(broker, "pauses", PARTITIONS, LOAD_BYTES, BATCH_BYTES)
+    client = {**side.librdkafka, "batch.size": BATCH_BYTES}
+    librdkafka.produce(client, topic, PARTITIONS, side.amount(RECORDS, at_least=1_000))
     round_trips, _ = prober.communicate(b"stop\n", timeout=30)
-    return sorted(json.loads(round_trips))
+    delete_topic(side.broker, topic)
+    latencies = json.loads(round_trips)
+    return {**latency_figures(latencies), ("longest", "ms"): max(latencies) * 1000}
 
 
 def probe(host: str, port: int) -> None:
@@ -68,6 +63,15 @@ def probe(host: str, port: int) -> None:
             round_trips.append(time.perf_counter() - started)
     print(json.dumps(round_trips))
 
+
+WORKLOADS: Final = (
+    Workload(
+        name="pauses",
+        description=f"ApiVersions round trips while 1,000 B records are produced in {BATCH_BYTES >> 10} KB batches",
+        setup=ONE_NODE,
+        drive=drive,
+    ),
+)
 
 if __name__ == "__main__":
     probe(sys.argv[1], int(sys.argv[2]))

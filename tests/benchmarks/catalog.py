@@ -1,0 +1,60 @@
+"""The names of all benchmarks: groups of workloads, comparisons that print their own tables, and parts."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Final
+
+from tests.benchmarks.comparison.workload import Workload
+
+HERE: Final = Path(__file__).parent
+
+GROUPS: Final = (
+    "start_up",
+    "produce",
+    "consume",
+    "latency",
+    "pauses",
+    "transactions",
+    "create_topics",
+    "long_polling",
+    "tls",
+)
+"""Modules of workloads/, in the order in which they run."""
+
+BESIDE_APACHE: Final = (
+    "test_kit",
+    "commands",
+    "failover",
+    "idle_partitions",
+    "compaction",
+    "spark",
+)
+"""Modules of beside_apache/: each prints tables of its own, of one measurement of each kind of brokers."""
+
+PARTS: Final = tuple(sorted(path.stem.removeprefix("bench_") for path in (HERE / "parts").glob("bench_*.py")))
+"""Modules of parts/: each measures one part of Odradek, in a process of its own."""
+
+
+def workloads(groups: Sequence[str] = GROUPS) -> list[Workload]:
+    """All workloads of these groups."""
+    modules = [importlib.import_module(f"tests.benchmarks.workloads.{group}") for group in groups]
+    return [workload for module in modules for workload in module.WORKLOADS]
+
+
+def chosen_workloads(names: Sequence[str], *, full: bool) -> list[Workload]:
+    """By the name of a group: its main workloads, with `full` all of them. By their own names or a pattern: those."""
+    patterns = [name for name in names if name not in GROUPS]
+    found = []
+    for workload in workloads():
+        by_group = workload.group in names and (workload.main or full)
+        if by_group or any(fnmatchcase(workload.name, pattern) for pattern in patterns):
+            found.append(workload)
+    return found
+
+
+def is_known(name: str) -> bool:
+    return name in (*GROUPS, *BESIDE_APACHE, *PARTS) or bool(chosen_workloads([name], full=True))
