@@ -313,6 +313,7 @@ def _add_metadata(commands: argparse._SubParsersAction[argparse.ArgumentParser])
 
 def _run_tool(name: str, *arguments: str) -> int:
     """Run a tool. Its output is UTF-8 in every locale; a closed output pipe (`| head`) is no error."""
+    import gc
     import io
     from importlib import import_module
 
@@ -320,7 +321,11 @@ def _run_tool(name: str, *arguments: str) -> int:
         sys.stdout.reconfigure(encoding="utf-8", errors="replace")
     try:
         module, _ = _TOOLS[name]
-        status: int = import_module(f"odradek.broker.tools.{module}").main(arguments)
+        gc.disable()  # an import makes many objects that stay, and each collection would look at them
+        tool = import_module(f"odradek.broker.tools.{module}")
+        gc.freeze()
+        gc.enable()
+        status: int = tool.main(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.tools.data.records.deserializers import SerializationError
+from odradek.broker.tools.data.records.json_lines import json_line
 from odradek.broker.tools.data.records.packed_format import packed_format
-from odradek.broker.tools.data.records.record_format import ConsumedRecord, FieldTexts, format_string, json_line
+from odradek.broker.tools.data.records.record_format import ConsumedRecord, FieldTexts, format_string
 from odradek.protocol.records.layout import CREATE_TIME
 from odradek.protocol.records.record import Record
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from odradek.broker.tools.command.client_config import DEFAULT_BOOTSTRAP
-from odradek.broker.tools.data.records.record_format import unescape
+from odradek.broker.tools.data.records.escapes import unescape
 
 
 def add_cluster_options(parser: argparse.ArgumentParser, kind: str) -> None:

@@ -14,10 +14,8 @@ from odradek.broker.tools.command.failures import CommandFailed
 from odradek.broker.tools.command.terminal_text import visible_bytes
 from odradek.broker.tools.data.client.properties import Properties, gather
 from odradek.broker.tools.data.common_options import add_cluster_options, delimiter
-from odradek.broker.tools.data.consumer.assignors import assignor_names
 from odradek.broker.tools.data.consumer.consumer import ConsumerConfig, Subscription
 from odradek.broker.tools.data.consumer.fetcher import FetchConfig
-from odradek.broker.tools.data.consumer.group_member import GroupConfig
 from odradek.broker.tools.data.consumer.offset_choice import BEGINNING, END, OffsetChoice, Origin, parse_offset
 from odradek.broker.tools.data.records.deserializers import deserializer
 from odradek.broker.tools.data.records.packed_format import packed_format
@@ -27,15 +25,15 @@ from odradek.broker.tools.data.records.record_format import (
     PrintedFields,
     RecordFormat,
     format_string,
-    json_line,
     nothing,
-    pretty_line,
     values_only,
 )
 from odradek.protocol.records.layout import MAX_DECOMPRESSED_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from odradek.broker.tools.data.consumer.group_member import GroupConfig
 
 _DESCRIPTION: Final = """\
 Print records of topics. Without more options: the values of new records, each with a newline, until Ctrl-C.
@@ -255,6 +253,9 @@ def fetch_config(found: Properties, reset: OffsetChoice | None) -> FetchConfig:
 
 def group_config(found: Properties, group_id: str) -> GroupConfig:
     """The configuration of a member. Raises: CommandFailed."""
+    from odradek.broker.tools.data.consumer.assignors import assignor_names
+    from odradek.broker.tools.data.consumer.group_member import GroupConfig
+
     defaults = GroupConfig(group_id=group_id)
     try:
         assignors = assignor_names(found.text("partition.assignment.strategy", ",".join(defaults.assignors)))
@@ -279,8 +280,12 @@ def record_format(options: argparse.Namespace) -> RecordFormat:
         if options.format is not None:
             return format_string(options.format, null, shown, texts)
         if options.json:
+            from odradek.broker.tools.data.records.json_lines import json_line  # the plain case does not pay for it
+
             return json_line
         if options.pretty or options.follow:
+            from odradek.broker.tools.data.records.pretty_line import pretty_line
+
             return pretty_line(with_colours=_with_colours(options.color), texts=texts)
         formatter = (options.formatter or "").rpartition(".")[2]
         if formatter == "NoOpMessageFormatter":

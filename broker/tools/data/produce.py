@@ -9,7 +9,6 @@ import os
 import sys
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from contextlib import aclosing
-from secrets import randbelow
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.tools.command.failures import CommandFailed
@@ -31,12 +30,11 @@ from odradek.broker.tools.data.records.record_reader import (
     InputRecord,
     MalformedRecord,
     RecordReader,
-    json_record,
 )
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from odradek.broker.tools.data.client.data_client import DataClient
     from odradek.broker.tools.data.client.interrupts import Interrupts
@@ -68,7 +66,7 @@ class _InputRecords:
         """Raises: CommandFailed."""
         self._options = options
         self._headers: Headers = tuple(_header(text) for text in options.headers)
-        self._parse = json_record if options.json else line_format(options).record
+        self._parse = _json_parser() if options.json else line_format(options).record
 
     def of_file(self, value: bytes) -> Iterator[InputRecord]:
         """The record whose value is a whole file."""
@@ -102,7 +100,7 @@ class _Work:
         """Records of the open transaction."""
 
     async def __call__(self, client: DataClient, interrupts: Interrupts) -> None:
-        producer = Producer(client, self._config, PARTITIONERS[self._options.partitioner](randbelow))
+        producer = Producer(client, self._config, PARTITIONERS[self._options.partitioner](_random_below))
         try:
             await interrupts.during(producer.start())
             try:
@@ -191,6 +189,17 @@ class _Work:
             await producer.abort()
         else:
             await producer.flush()
+
+
+def _json_parser() -> Callable[[bytes, int], InputRecord]:
+    from odradek.broker.tools.data.records.json_lines import json_record  # lines without JSON do not pay for it
+
+    return json_record
+
+
+def _random_below(limit: int) -> int:
+    """For the partitioner. The module `secrets` would load OpenSSL's hashes."""
+    return int.from_bytes(os.urandom(8)) % limit
 
 
 def _header(text: str) -> tuple[str, bytes | None]:

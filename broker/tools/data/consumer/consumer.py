@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Final
 from odradek.broker.tools.command.failures import CommandFailed
 from odradek.broker.tools.data.client.data_client import Unavailable
 from odradek.broker.tools.data.consumer.fetcher import Chunk, FetchConfig, Fetcher, PartitionState
-from odradek.broker.tools.data.consumer.group_member import GroupConfig, GroupMember
 from odradek.broker.tools.data.consumer.offset_choice import BEGINNING, END, OffsetChoice
 from odradek.broker.tools.data.consumer.start_offsets import find_offsets
 from odradek.protocol.errors import ErrorCode
@@ -27,6 +26,7 @@ from odradek.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from odradek.broker.tools.data.client.data_client import DataClient
+    from odradek.broker.tools.data.consumer.group_member import GroupConfig, GroupMember
 
 TOPIC_TIMEOUT_MS: Final = 60_000
 
@@ -70,7 +70,7 @@ class Consumer:
         self._config = config
         self._subscription = subscription
         self._fetcher = Fetcher(client, config.fetch)
-        self._group = None if config.group is None else GroupMember(client, config.group)
+        self._group = None if config.group is None else _member(client, config.group)
         self._topics: set[str] = set()
         self._counts: dict[str, int] = {}
         self._looked_ms = 0
@@ -294,3 +294,9 @@ class Consumer:
             for state in states:
                 end = found[state.topic_partition]
                 state.end = end if state.end is None else min(state.end, end)
+
+
+def _member(client: DataClient, config: GroupConfig) -> GroupMember:
+    from odradek.broker.tools.data.consumer.group_member import GroupMember  # its messages are only for groups
+
+    return GroupMember(client, config)

@@ -1,7 +1,7 @@
 r"""A consumed record as bytes for the output.
 
-Four forms: the fields that Apache's console consumer prints, kcat's format strings, JSON lines, and lines for people
-with colours. Keys, values and header values are written as they are, except in JSON and in the lines for people.
+The fields that Apache's console consumer prints, and kcat's format strings. Keys, values and header values are written
+as they are. JSON lines are in `json_lines.py`, lines for people in `pretty_line.py`.
 
 Tokens of a format string: %s value, %S its length (-1: null), %R its length in four bytes, %k key, %K its length,
 %T timestamp (ms), %h headers, %t topic, %p partition, %o offset, %% a percent sign; \n, \r, \t, \\ and \xNN.
@@ -11,22 +11,16 @@ Kafka: DefaultMessageFormatter, NoOpMessageFormatter, LoggingMessageFormatter.
 
 from __future__ import annotations
 
-import json
-import re
-from base64 import b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from struct import Struct
 from typing import Final, NamedTuple
 
-from odradek.broker.tools.command.terminal_text import visible
+from odradek.broker.tools.data.records.escapes import format_parts
 from odradek.protocol.records.layout import CREATE_TIME, LOG_APPEND_TIME
 from odradek.protocol.records.record import HEADER_KEY_ERRORS, Record
 
 _INT: Final = Struct(">i")
-_ESCAPES: Final = {"n": b"\n", "r": b"\r", "t": b"\t", "\\": b"\\", "0": b"\0", "e": b"\x1b"}
-_TOKEN: Final = re.compile(r"%(.)|\\x([0-9a-fA-F]{2})|\\(.)|([^%\\]+)|(.)", re.DOTALL)
 
 
 class ConsumedRecord(NamedTuple):
@@ -42,30 +36,6 @@ class ConsumedRecord(NamedTuple):
 
 
 RecordFormat = Callable[[ConsumedRecord], bytes]
-
-
-def unescape(text: str) -> bytes:
-    r"""The bytes of a delimiter on the command line: \n, \t, \\ and \xNN are escapes. Raises: ValueError."""
-    return b"".join(part for _, part in _parse(text, tokens=False))
-
-
-def _parse(text: str, *, tokens: bool = True) -> list[tuple[str, bytes]]:
-    """Pairs of a token (its letter) or "" and literal bytes."""
-    parts: list[tuple[str, bytes]] = []
-    for token, hexadecimal, escape, plain, single in _TOKEN.findall(text):
-        if token and tokens:
-            if token not in _FIELDS and token != "%":
-                raise ValueError(f"%{token} is not a token of a format string")
-            parts.append(("", b"%") if token == "%" else (token, b""))
-        elif token:
-            parts.append(("", f"%{token}".encode()))
-        elif hexadecimal:
-            parts.append(("", bytes.fromhex(hexadecimal)))
-        elif escape:
-            parts.append(("", _ESCAPES.get(escape, f"\\{escape}".encode())))
-        else:
-            parts.append(("", (plain or single).encode("utf-8", HEADER_KEY_ERRORS)))
-    return parts
 
 
 def _length(field: bytes | None) -> int:
@@ -115,7 +85,7 @@ def format_string(
 
     `shown` gets keys, values and headers, as in the other formats: `visible_bytes` on a terminal.
     """
-    parts = [(token, literal) for token, literal in _parse(text)]
+    parts = format_parts(text, _FIELDS)
     fields = {token: _FIELDS[token] for token, _ in parts if token}
     fields |= {
         "k": lambda found, null: texts.key(found.record.key) if found.record.key else _FIELDS["k"](found, null),
@@ -211,73 +181,3 @@ def values_only(
 def nothing(found: ConsumedRecord) -> bytes:
     """Prints nothing. Kafka: NoOpMessageFormatter."""
     return b""
-
-
-def json_line(found: ConsumedRecord) -> bytes:
-    """One JSON object in a line, with the names of kcat's -J. `produce --json` reads it.
-
-    A key, value or header value that is no UTF-8 text is `{"base64": "..."}`.
-    """
-    record = found.record
-    names = {CREATE_TIME: "create", LOG_APPEND_TIME: "logappend"}
-    fields: dict[str, object] = {
-        "topic": found.topic,
-        "partition": found.partition,
-        "offset": record.offset,
-        "tstype": names.get(found.timestamp_type, "unknown"),
-        "ts": record.timestamp,
-        "broker": found.broker_id,
-    }
-    if record.headers:
-        fields["headers"] = [part for name, value in record.headers for part in (name, _json_field(value))]
-    fields["key"] = _json_field(record.key)
-    fields["payload"] = _json_field(record.value)
-    return json.dumps(fields, separators=(",", ":")).encode() + b"\n"
-
-
-def _json_field(field: bytes | None) -> object:
-    if field is None:
-        return None
-    try:
-        return field.decode()
-    except UnicodeDecodeError:
-        return {"base64": b64encode(field).decode()}
-
-
-_DIM, _CYAN, _YELLOW, _MAGENTA, _RED, _OFF = "2", "36", "33", "35", "31", "0"
-
-
-def pretty_line(*, with_colours: bool, texts: FieldTexts = AS_IT_IS) -> RecordFormat:
-    """A line for people: local time, place, key, headers, value. Bytes that would move the cursor are escaped."""
-
-    def paint(colour: str, text: str) -> str:
-        return f"\x1b[{colour}m{text}\x1b[{_OFF}m" if with_colours else text
-
-    def shown(field: bytes | None) -> str:
-        if field is None:
-            return paint(_RED, "null")
-        text = field.decode("utf-8", "backslashreplace")
-        return visible(text)
-
-    def form(found: ConsumedRecord) -> bytes:
-        record = found.record
-        moment = "-" if record.timestamp < 0 else _local_time(record.timestamp)
-        place = f"{found.topic}[{found.partition}]@{record.offset}"
-        parts = [paint(_DIM, moment), paint(_CYAN, place)]
-        if record.key is not None:
-            parts.append(paint(_YELLOW, shown(record.key and texts.key(record.key))))
-        parts += [
-            f"{paint(_MAGENTA, shown(name.encode('utf-8', HEADER_KEY_ERRORS)))}={shown(value)}"
-            for name, value in record.headers
-        ]
-        parts.append(shown(record.value and texts.value(record.value)))
-        return " ".join(parts).encode("utf-8", "backslashreplace") + b"\n"
-
-    return form
-
-
-def _local_time(timestamp_ms: int) -> str:
-    try:
-        return datetime.fromtimestamp(timestamp_ms / 1000, UTC).astimezone().strftime("%H:%M:%S.%f")[:-3]
-    except (OverflowError, ValueError, OSError):
-        return str(timestamp_ms)

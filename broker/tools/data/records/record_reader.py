@@ -1,4 +1,4 @@
-"""Bytes of an input to records: delimited lines, lines with a key and headers, or JSON.
+"""Bytes of an input to records: delimited lines, or lines with a key and headers. JSON is in `json_lines.py`.
 
 Everything is bytes: what is not UTF-8 arrives as it was. A record ends at the delimiter only; Apache's console producer
 also ends one at a carriage return.
@@ -8,13 +8,10 @@ Kafka: ConsoleProducer.LineMessageReader.
 
 from __future__ import annotations
 
-import json
-from base64 import b64decode
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from odradek.protocol.records.layout import MAX_INT64
 from odradek.protocol.records.record import HEADER_KEY_ERRORS, Headers
 
 MAX_RECORD_BYTES: Final = 104_857_600
@@ -88,7 +85,7 @@ class LineFormat:
             return before, after
         if self.ignore_error:
             return None, line
-        raise MalformedRecord(f"No {name} found on line number {number}: '{_shown(line)}'")
+        raise MalformedRecord(f"No {name} found on line number {number}: '{shown(line)}'")
 
     def _headers(self, headers: bytes, number: int) -> Iterator[tuple[str, bytes | None]]:
         pairs = headers.split(self.headers_separator)
@@ -99,12 +96,12 @@ class LineFormat:
             if not found:
                 if not self.ignore_error:
                     raise MalformedRecord(
-                        f"No header key separator found in pair '{_shown(pair)}' on line number {number}"
+                        f"No header key separator found in pair '{shown(pair)}' on line number {number}"
                     )
                 yield _text(pair), None
             elif name == self.null_marker:
                 raise MalformedRecord(
-                    f"Header keys should not be equal to the null marker '{_shown(name)}' as they can't be null"
+                    f"Header keys should not be equal to the null marker '{shown(name)}' as they can't be null"
                 )
             else:
                 yield _text(name), self._nullable(value)
@@ -113,31 +110,6 @@ class LineFormat:
         if field == self.null_marker or (self.empty_is_null and not field):
             return None
         return field
-
-
-def json_record(line: bytes, number: int) -> InputRecord:
-    """The record of a line that `consume --json` has printed. Raises: MalformedRecord.
-
-    An object with `payload` (or `value`), `key`, `headers` (a list of name, value, name, value, or an object), `ts`,
-    `partition` and `topic`, all optional. A field that is no UTF-8 text is `{"base64": "..."}`.
-    """
-    try:
-        found = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise MalformedRecord(f"No JSON on line number {number}: {error}") from None
-    if not isinstance(found, dict):
-        raise MalformedRecord(f"No JSON object on line number {number}: '{_shown(line)}'")
-    try:
-        return InputRecord(
-            key=_json_bytes(found.get("key")),
-            value=_json_bytes(found.get("payload", found.get("value"))),
-            headers=tuple(_json_headers(found.get("headers"))),
-            timestamp=_json_integer(found, "ts"),
-            partition=_json_integer(found, "partition"),
-            topic=_json_topic(found),
-        )
-    except ValueError as error:
-        raise MalformedRecord(f"No record on line number {number}: {error}") from None
 
 
 class RecordReader:
@@ -193,40 +165,5 @@ def _text(name: bytes) -> str:
     return name.decode("utf-8", HEADER_KEY_ERRORS)
 
 
-def _shown(piece: bytes) -> str:
+def shown(piece: bytes) -> str:
     return piece.decode("utf-8", "backslashreplace")
-
-
-def _json_bytes(found: object) -> bytes | None:
-    if found is None:
-        return None
-    if isinstance(found, str):
-        return found.encode("utf-8", HEADER_KEY_ERRORS)
-    if isinstance(found, dict) and found.keys() == {"base64"} and isinstance(found["base64"], str):
-        return b64decode(found["base64"], validate=True)
-    return json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode()
-
-
-def _json_headers(found: object) -> Iterator[tuple[str, bytes | None]]:
-    if found is None:
-        return
-    if isinstance(found, dict):
-        found = [part for pair in found.items() for part in pair]
-    if not isinstance(found, list) or len(found) % 2 or not all(isinstance(name, str) for name in found[::2]):
-        raise ValueError("headers are a list of name, value, name, value")
-    for name, value in zip(found[::2], found[1::2], strict=True):
-        yield name, _json_bytes(value)
-
-
-def _json_integer(found: dict[str, object], name: str) -> int | None:
-    value = found.get(name)
-    if value is None or (isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_INT64):
-        return value
-    raise ValueError(f"{name} is {value!r} and not a number between 0 and {MAX_INT64}")
-
-
-def _json_topic(found: dict[str, object]) -> str | None:
-    topic = found.get("topic")
-    if topic is None or isinstance(topic, str):
-        return topic
-    raise ValueError(f"topic is {topic!r} and not a text")

@@ -1,17 +1,12 @@
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from odradek.broker.tools.data.records.record_format import (
     ConsumedRecord,
     PrintedFields,
     format_string,
-    json_line,
     nothing,
-    pretty_line,
-    unescape,
     values_only,
 )
 from odradek.protocol.records.layout import CREATE_TIME, LOG_APPEND_TIME, NO_TIMESTAMP_TYPE
@@ -45,10 +40,6 @@ def test_an_unknown_token_is_refused() -> None:
         format_string("%y")
 
 
-def test_unescape() -> None:
-    assert unescape(r"\t\n\r\0\\\x7c%s\q") == b"\t\n\r\0\\|%s\\q"
-
-
 def test_apaches_fields() -> None:
     everything = PrintedFields(
         print_timestamp=True, print_partition=True, print_offset=True, print_headers=True, print_key=True
@@ -66,31 +57,3 @@ def test_values_and_keys() -> None:
     assert values_only()(record()) == b"v\n"
     assert values_only(b"|", b"NULL", b":")(record(None, None)) == b"NULL:NULL|"
     assert nothing(record()) == b""
-
-
-def test_json() -> None:
-    assert json.loads(json_line(record(b"\xff", "ä".encode()))) == {
-        "topic": "topic",
-        "partition": 2,
-        "offset": 7,
-        "tstype": "create",
-        "ts": 1234,
-        "broker": -1,
-        "headers": ["h", "1", "n", None],
-        "key": {"base64": "/w=="},
-        "payload": "ä",
-    }
-    assert "headers" not in json.loads(json_line(record(headers=())))
-
-
-def test_lines_for_people() -> None:
-    line = pretty_line(with_colours=False)(record(b"k", b"a\x1b[2Jb\xff\n"))
-    assert line.decode().split(" ", 1)[1] == "topic[2]@7 k h=1 n=null a\\x1b[2Jb\\xff\n\n"
-    assert b"\x1b[36mtopic[2]@7\x1b[0m" in pretty_line(with_colours=True)(record())
-
-
-def test_times_that_are_none() -> None:
-    far = record()._replace(record=Record(0, 2**62, None, b"v"))
-    assert pretty_line(with_colours=False)(far).startswith(b"4611686018427387904 ")
-    without = record()._replace(record=Record(0, -1, None, b"v"))
-    assert pretty_line(with_colours=False)(without) == b"- topic[2]@0 v\n"
