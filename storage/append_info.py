@@ -33,12 +33,8 @@ class LogAppendInfo:
     first_offset: int
     last_offset: int
     max_timestamp: int
-    offset_of_max_timestamp: int = -1
     log_append_time: int = -1
     log_start_offset: int = -1
-    num_messages: int = 0
-    num_batches: int = 0
-    size_in_bytes: int = 0
     last_leader_epoch: int = -1
     records_converted: int = 0
     """Records that were written anew. Kafka: RecordValidationStats.numRecordsConverted."""

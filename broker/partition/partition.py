@@ -200,7 +200,9 @@ class Partition(Leadership):
         Raises: KafkaError NOT_LEADER_OR_FOLLOWER; NOT_ENOUGH_REPLICAS with acks=-1 and too small an ISR; errors of
         `UnifiedLog.append_as_leader` and `UnifiedLog.append_finished`.
         """
-        log = self._leader_log()
+        log = self.log
+        if log is None or self.leader_id != self.environment.broker_id:
+            raise self._not_leader()
         followers = self.in_sync.replicas  # without any, the ISR is this broker and large enough
         if followers and required_acks == -1:
             self.in_sync.check_min_isr(log)
@@ -320,9 +322,12 @@ class Partition(Leadership):
         )
 
     def _leader_log(self) -> UnifiedLog:
-        if self.log is None or self.leader_id != self.environment.broker_id:
-            raise KafkaError(
-                ErrorCode.NOT_LEADER_OR_FOLLOWER,
-                f"Leader not local for partition {self.topic_partition} on broker {self.environment.broker_id}",
-            )
+        if self.log is None or not self.is_leader:
+            raise self._not_leader()
         return self.log
+
+    def _not_leader(self) -> KafkaError:
+        return KafkaError(
+            ErrorCode.NOT_LEADER_OR_FOLLOWER,
+            f"Leader not local for partition {self.topic_partition} on broker {self.environment.broker_id}",
+        )

@@ -275,7 +275,11 @@ class EncoderSource(SourceWriter):
         for field in tagged:
             flag = self.local("p")
             present.append(flag)
-            with self.block(f"if {non_default(field, f'{value}.{field.name}')}:"):
+            found = f"{value}.{field.name}"
+            if field.kind is Kind.STRUCT:  # its fields are compared one by one
+                found = self.local("v")
+                self.line(f"{found} = {value}.{field.name}")
+            with self.block(f"if {non_default(field, found)}:"):
                 self.line(f"{flag} = True")
                 self.line(f"{count} += 1")
             with self.block("else:"):

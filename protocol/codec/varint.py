@@ -26,8 +26,16 @@ def read_uvarint(data: bytes | memoryview, position: int) -> tuple[int, int]:
 
 def uvarint_tail(data: bytes | memoryview, position: int, first: int) -> tuple[int, int]:
     """The rest of an unsigned varint whose first byte has been read and says that more follow."""
-    value = first & 127
-    for shift in range(7, 7 * MAX_VARINT_BYTES, 7):
+    byte = data[position]
+    value = (first & 127) | (byte & 127) << 7
+    if byte < 128:
+        return value, position + 1
+    byte = data[position + 1]
+    value |= (byte & 127) << 14
+    if byte < 128:  # the size of most batches
+        return value, position + 2
+    position += 2
+    for shift in range(21, 7 * MAX_VARINT_BYTES, 7):
         byte = data[position]
         position += 1
         value |= (byte & 127) << shift

@@ -82,6 +82,8 @@ def _produce(broker: Services, ctx: RequestContext, request: ProduceRequest) -> 
             _finish_unacknowledged(ctx, results, refused)
         else:
             is_small = len(results) + len(refused) <= SMALL_REQUEST_PARTITIONS
+            if is_small:
+                ctx.slices = None  # the frame may be large, the response is short
             now_or_in_slices(broker, ctx, request, _respond(broker, ctx, results, refused), is_small=is_small)
 
     def append_verified(unverified: Mapping[TopicPartition, LogAppendResult], guards: Guards) -> None:
