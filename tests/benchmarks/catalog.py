@@ -22,6 +22,19 @@ GROUPS: Final = (
     "create_topics",
     "long_polling",
     "tls",
+    "many_clients",
+    "end_to_end",
+    "connections",
+    "consumer_groups",
+    "memory",
+    "compression",
+    "cleaning",
+    "partitions",
+    "log_growth",
+    "groups_growth",
+    "replicas",
+    "one_core",
+    "two_brokers",
 )
 """Modules of workloads/, in the order in which they run."""
 

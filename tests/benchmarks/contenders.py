@@ -111,10 +111,12 @@ def contenders(scale: float = 1) -> Iterator[Contenders]:
             made.close()
 
 
-def create_topic(broker: Contender, name: str, partitions: int, configs: Mapping[str, str] | None = None) -> None:
+def create_topic(
+    broker: Contender, name: str, partitions: int, configs: Mapping[str, str] | None = None, *, replicas: int = 1
+) -> None:
     """Create a topic and wait until its partitions have leaders; `delete_topic` gives the disk back."""
     settings = [{"name": key, "value": value} for key, value in (configs or {}).items()]
-    topic = {"name": name, "num_partitions": partitions, "replication_factor": 1, "configs": settings}
+    topic = {"name": name, "num_partitions": partitions, "replication_factor": replicas, "configs": settings}
     with RawClient(broker.host, broker.port, timeout_s=ADMIN_TIMEOUT_S) as client:
         created = client.call(build(ApiKey.CREATE_TOPICS, topics=[topic], timeout_ms=ADMIN_TIMEOUT_S * 1000), 5)
         assert created.topics[0].error_code == 0, created  # type: ignore[attr-defined]

@@ -4,20 +4,34 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from typing import Final
+
+HOLD_S: Final = 0.05
 
 
 @contextmanager
-def client_processes(count: int) -> Iterator[ProcessPoolExecutor]:
-    """Processes that run and have librdkafka loaded; they end with the block."""
-    with ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), initializer=_load) as pool:
-        barrier = [pool.submit(os.getpid) for _ in range(count * 4)]
-        for each in barrier:
-            each.result()
+def client_processes(count: int, cores: Sequence[int] = ()) -> Iterator[ProcessPoolExecutor]:
+    """Processes that run and have librdkafka loaded; they end with the block. `cores`: those they may use."""
+    with ProcessPoolExecutor(
+        count, multiprocessing.get_context("spawn"), initializer=_begin, initargs=(tuple(cores),)
+    ) as pool:
+        ready: set[int] = set()
+        while len(ready) < count:
+            ready |= {each.result() for each in [pool.submit(_who) for _ in range(count)]}
         yield pool
 
 
-def _load() -> None:
+def _begin(cores: Sequence[int]) -> None:
+    if cores:
+        os.sched_setaffinity(0, cores)
     import tests.benchmarks.clients.librdkafka  # noqa: F401
+
+
+def _who() -> int:
+    """Holds the process for a moment, so that the others of the pool get work, too."""
+    time.sleep(HOLD_S)
+    return os.getpid()

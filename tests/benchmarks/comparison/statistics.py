@@ -5,10 +5,13 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 Figures: TypeAlias = Mapping[tuple[str, str], float]
 """By name and unit. More is better for a unit that ends with "/s", as MB/s; less is better for all others."""
+
+NEITHER_IS_BETTER: Final = ("% busy", "records/s sent", "% of the bytes kept")
+"""Units of figures that explain others: of what a side has been given, or how busy it was."""
 
 
 class Spread(NamedTuple):
@@ -49,8 +52,8 @@ class Comparison:
 
     @property
     def behind(self) -> float | None:
-        """How many times worse ours is, by the median of the ratios: above 1 means behind. None without ratios."""
-        if not self.ratios:
+        """How many times worse ours is, by the median of the ratios: above 1 means behind. None where neither is."""
+        if not self.ratios or self.unit in NEITHER_IS_BETTER:
             return None
         ratio = statistics.median(self.ratios)
         return 1 / ratio if self.more_is_better else ratio

@@ -61,9 +61,9 @@ async def wait_with(side: Side) -> Figures:
     }
 
 
-def fetch_frame(topic: str, offset: int, max_wait_ms: int) -> bytes:
-    """A Fetch request for partition 0, outside a session."""
-    partition = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": 1 << 20}
+def fetch_frame(topic: str, offset: int, max_wait_ms: int, max_bytes: int = 1 << 20) -> bytes:
+    """A Fetch request for partition 0, outside a session. The first batch is sent even beyond `max_bytes`."""
+    partition = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": max_bytes}
     request = build(
         ApiKey.FETCH,
         replica_id=-1,

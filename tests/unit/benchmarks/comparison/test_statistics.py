@@ -39,6 +39,11 @@ def test_a_pair_with_a_figure_that_is_too_small_to_see_has_no_ratio() -> None:
     assert Comparison("kernel", "CPU s/GB", [0], [0]).behind is None
 
 
+def test_a_figure_that_explains_others_is_never_behind() -> None:
+    assert Comparison("the broker", "% busy", [90], [100]).behind is None
+    assert Comparison("the broker", "% of a core", [90], [100]).behind == 0.9
+
+
 def test_one_side_alone_has_no_ratios() -> None:
     [comparison] = compared([{("figure", "s"): 1}, {("figure", "s"): 2}], [])
     assert comparison.ours == [1, 2]

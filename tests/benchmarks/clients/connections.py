@@ -1,0 +1,67 @@
+"""Many connections of one process, each with one request under way at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from itertools import cycle
+from typing import Any, Final
+
+from odradek.protocol.codec.schema import Request
+from odradek.protocol.headers import RequestHeader, decode_response, encode_request
+
+AT_ONCE: Final = 40
+"""Connections that are opened at the same time: a broker has room for 50 (`socket.listen.backlog.size`)."""
+
+
+class Connection:
+    """One connection; its answers come in the order of its requests."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    async def exchange(self, frame: bytes) -> bytes:
+        """Send a frame with its length before it; the answer without its length."""
+        self._writer.write(frame)
+        return await self._reader.readexactly(int.from_bytes(await self._reader.readexactly(4), "big"))
+
+    async def call(self, request: Request, version: int) -> Any:
+        payload = encode_request(RequestHeader(request.API_KEY, version, 1, "bench"), request)
+        answer = await self.exchange(struct.pack(">i", len(payload)) + payload)
+        return decode_response(request.API_KEY, version, answer)[1]
+
+    def close(self) -> None:
+        self._writer.transport.abort()
+
+
+@asynccontextmanager
+async def connections(host: str, port: int, count: int) -> AsyncIterator[list[Connection]]:
+    """So many open connections."""
+    made: list[Connection] = []
+    try:
+        while len(made) < count:
+            some = (asyncio.open_connection(host, port) for _ in range(min(AT_ONCE, count - len(made))))
+            made += [Connection(*each) for each in await asyncio.gather(*some)]
+        yield made
+    finally:
+        for connection in made:
+            connection.close()
+
+
+async def latencies(made: Sequence[Connection], frame: bytes, requests: int, at_once: int) -> list[float]:
+    """Seconds of each of so many requests. The connections take turns, `at_once` of them wait for an answer."""
+    waiting = iter(range(requests))
+    found: list[float] = []
+
+    async def ask(own: Sequence[Connection]) -> None:
+        for connection, _ in zip(cycle(own), waiting, strict=False):
+            started = time.perf_counter()
+            await connection.exchange(frame)
+            found.append(time.perf_counter() - started)
+
+    await asyncio.gather(*(ask(made[first::at_once]) for first in range(min(at_once, len(made)))))
+    return found
