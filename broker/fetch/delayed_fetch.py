@@ -14,7 +14,7 @@ Kafka: DelayedFetch.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from odradek.broker.fetch.fetch_session import in_session
 from odradek.protocol.errors import KafkaError
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from odradek.broker.partition.partition import Partition
     from odradek.storage.log.unified_log import UnifiedLog
     from odradek.storage.offsets import LogOffsetMetadata
+
+
+FOLLOWERS: Final = "fetches of followers"
+"""The key under which all fetches of followers wait. A check of it answers them (`follower_waits`)."""
 
 
 class Reads(Protocol):
@@ -94,8 +98,11 @@ class DelayedFetch(DelayedOperation):
 
     @property
     def keys(self) -> Sequence[Hashable]:
-        """The partitions, and for a session one key more, since all of its partitions may be resting."""
-        return (*self._first, *self._woken, *(() if self._session is None else (self._session,)))
+        """The partitions; for a session one key more, since all of its partitions may be resting; for a follower the
+        key of all of them.
+        """
+        session = () if self._session is None else (self._session,)
+        return (*self._first, *self._woken, *session, *((FOLLOWERS,) if self.is_from_follower else ()))
 
     def on_expiration(self) -> None:
         stats = self._partitions.topic_stats
@@ -125,6 +132,8 @@ class DelayedFetch(DelayedOperation):
         return False
 
     def try_complete_for(self, key: Hashable) -> bool:
+        if key is FOLLOWERS:
+            return self.force_complete()
         assert isinstance(key, TopicPartition)
         self._changed.add(key)
         return self._look(key) and self.force_complete()

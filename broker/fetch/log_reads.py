@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 
     from odradek.broker.fetch.fetch_session import FetchSession, PartitionFetch
+    from odradek.broker.fetch.follower_waits import FollowerWaits
     from odradek.broker.fetch.leader_throttle import LeaderThrottle
     from odradek.broker.fetch.replica_selector import ReplicaSelector
     from odradek.broker.metadata.metadata_cache import MetadataCache
@@ -52,6 +53,7 @@ class LogReads:
         throttle: LeaderThrottle,
         selector: ReplicaSelector | None,
         io_pool: IoPool,
+        follower_waits: FollowerWaits,
     ) -> None:
         self._partitions = partitions
         self._purgatory = purgatory
@@ -60,6 +62,7 @@ class LogReads:
         self._selector = selector
         self.cold_reads = ColdReads(partitions, io_pool, clock)
         self.throttle = throttle
+        self._follower_waits = follower_waits
 
     def fetch(
         self,
@@ -90,6 +93,7 @@ class LogReads:
         if answer_now:
             respond(results)
             return
+        params = self._follower_waits.limited(params)
         operation = DelayedFetch(params, results, self._partitions, self, respond, session, refused)
         self._purgatory.try_complete_else_watch(operation, operation.keys)
 

@@ -39,8 +39,9 @@ log = logging.getLogger(__name__)
 class ControllerRequests:
     """The controller's requests to one broker. `controller_epoch` is the newest one of a request.
 
-    `complete_delayed` is called with partitions whose waiting requests may complete, `handle_log_dir_failure` with
-    partitions that have no log because their directory failed.
+    `complete_delayed` is called with partitions whose waiting requests may complete, `leadership_began` when this
+    broker leads partitions that it did not lead before, `handle_log_dir_failure` with partitions that have no log
+    because their directory failed.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class ControllerRequests:
         fetchers: Fetchers,
         moves: ReplicaMoves,
         complete_delayed: Callable[[TopicPartition], None],
+        leadership_began: Callable[[], None],
         handle_log_dir_failure: Callable[[Sequence[TopicPartition]], None],
     ) -> None:
         self._partitions = partitions
@@ -60,6 +62,7 @@ class ControllerRequests:
         self._fetchers = fetchers
         self._moves = moves
         self._complete_delayed = complete_delayed
+        self._leadership_began = leadership_began
         self._handle_log_dir_failure = handle_log_dir_failure
         self._log_manager = log_manager
         self._metadata_cache = metadata_cache
@@ -134,6 +137,8 @@ class ControllerRequests:
                 errors[topic_partition] = error.code
                 self._close_without_log(topic_partition, error)
         self._fetchers.add(followers)
+        if leaders:
+            self._leadership_began()
         on_leadership_change(leaders, followers)
         return errors
 

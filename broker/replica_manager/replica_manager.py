@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from odradek.broker.fetch.fetch_wakeups import FetchWakeups
+from odradek.broker.fetch.follower_waits import FollowerWaits
 from odradek.broker.fetch.log_reads import LogReads
 from odradek.broker.fetch.results import EXPECTED_APPEND_ERRORS, LogAppendResult, LogDeleteRecordsResult
 from odradek.broker.partition.high_watermark_checkpoints import HighWatermarkCheckpoints
@@ -98,6 +99,7 @@ class ReplicaManager:
         self.produce_purgatory: DelayedOperationPurgatory[DelayedProduce] = DelayedOperationPurgatory("Produce", timer)
         self.fetch_purgatory: DelayedOperationPurgatory[DelayedFetch] = DelayedOperationPurgatory("Fetch", timer)
         self._fetch_wakeups = FetchWakeups(self.fetch_purgatory, timer)
+        follower_waits = FollowerWaits(self.fetch_purgatory, clock)
         self.delete_records_purgatory: DelayedOperationPurgatory[DelayedDeleteRecords] = DelayedOperationPurgatory(
             "DeleteRecords", timer
         )
@@ -124,6 +126,7 @@ class ReplicaManager:
             fetchers=self.fetchers,
             moves=self.moves,
             complete_delayed=self.complete_delayed,
+            leadership_began=follower_waits.leadership_began,
             handle_log_dir_failure=self.handle_log_dir_failure,
         )
         self.reads = LogReads(
@@ -134,6 +137,7 @@ class ReplicaManager:
             throttle=leader_throttle,
             selector=replica_selector,
             io_pool=log_manager.environment.io_pool,
+            follower_waits=follower_waits,
         )
         self.high_watermark_reviews = HighWatermarkReviews(
             self.partitions, metadata_cache, timer, self.delete_records_purgatory.check_and_complete

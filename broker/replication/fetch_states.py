@@ -217,3 +217,19 @@ class FetchStates:
     def _place(self, topic_partition: TopicPartition) -> int:
         """Sort key; removed partitions come first."""
         return self._places.get(topic_partition, -1)
+
+
+class OwnLog:
+    """Marks a partition as changed for the next fetch: its log start or its topic id may have changed.
+
+    Implements `Reader`.
+    """
+
+    __slots__ = ("_states", "_topic_partition")
+
+    def __init__(self, states: FetchStates, topic_partition: TopicPartition) -> None:
+        self._states = states
+        self._topic_partition = topic_partition
+
+    def has_news(self) -> None:
+        self._states.touch(self._topic_partition)

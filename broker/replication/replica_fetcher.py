@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Final
 from odradek.broker.fetch.replication_quota import is_throttled
 from odradek.broker.replication.copied_records import PASSING_ERRORS, SLICE_BYTES, append_copied, slices
 from odradek.broker.replication.fetch_session_handler import PartitionRequest
-from odradek.broker.replication.fetch_states import FetchStates
+from odradek.broker.replication.fetch_states import FetchStates, OwnLog
 from odradek.broker.replication.follower_log import follow_watermarks, producers_at, when_cuttable
 from odradek.broker.replication.truncation_offset import OffsetTruncationState, truncation_offset
 from odradek.protocol.codec.primitives import ZERO_UUID
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from odradek.protocol.topic_partition import TopicPartition
     from odradek.storage.log.unified_log import UnifiedLog
     from odradek.storage.manager.log_manager import LogManager
+    from odradek.storage.producers.producer_state_manager import ProducerMemory
 
 log = logging.getLogger(__name__)
 
@@ -69,22 +70,6 @@ _LEADER_HAS_OLD_EPOCH: Final = frozenset(
         ErrorCode.UNKNOWN_TOPIC_ID,
     }
 )
-
-
-class OwnLog:
-    """Marks a partition as changed for the next fetch: its log start or its topic id may have changed.
-
-    Implements `Reader`.
-    """
-
-    __slots__ = ("_states", "_topic_partition")
-
-    def __init__(self, states: FetchStates, topic_partition: TopicPartition) -> None:
-        self._states = states
-        self._topic_partition = topic_partition
-
-    def has_news(self) -> None:
-        self._states.touch(self._topic_partition)
 
 
 class ReplicaFetcher:
@@ -418,7 +403,7 @@ class ReplicaFetcher:
         if own is None:
             self._delay([topic_partition])
             return False
-        producers = await producers_at(own, offset, self._clock.time_ms())
+        producers: ProducerMemory | None = None
 
         def cut() -> bool:
             if self.states.get(topic_partition) is not state or self._log(topic_partition) is not own:
@@ -434,6 +419,11 @@ class ReplicaFetcher:
             return True
 
         try:
+            if offset >= own.log_end_offset:
+                # No record is removed. Otherwise the first fetch from a new leader would wait for the files with the
+                # leader epochs of all partitions that this broker leads now.
+                return cut()
+            producers = await producers_at(own, offset, self._clock.time_ms())
             was_cut = await when_cuttable(self._log_manager, own, offset, cut)
         except KafkaError as error:
             if self.states.get(topic_partition) is state:

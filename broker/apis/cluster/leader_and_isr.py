@@ -4,7 +4,8 @@ The controller tells this broker which partitions it leads and follows. v1: is_n
 epoch. v3: replicas being added and removed. v5: topic ids, errors by topic id. v7: the controller's kind and the
 request's type.
 
-The response waits until created and truncated logs are durable.
+The response waits until created logs are durable. It does not wait for the leader epochs of logs that exist: the
+controller sends nothing else until it has the response, and a log that loses the newest epoch finds it in its records.
 
 Kafka: KafkaApis.handleLeaderAndIsrRequest, RequestHandlerHelper.onLeadershipChange.
 """
@@ -61,7 +62,7 @@ async def apply(
     version: int,
     respond: Callable[[LeaderAndIsrResponse], None],
 ) -> None:
-    """Apply the states of the partitions; `respond` is called once the changes are durable.
+    """Apply the states of the partitions; `respond` is called once created logs are durable.
 
     The I/O pool makes the files of new logs before the states are applied. The loop runs other callbacks after `SLICE`
     partitions, or `SLICE_MS`. The controller epoch is checked for each partition, and for a request without any.
@@ -69,7 +70,8 @@ async def apply(
     There is no notification of the configs that a topic is created with: those of topics new to this broker are read
     first.
     """
-    of_topics = await broker.topic_overrides(await _new_topics(broker, request))
+    new_topics = await _new_topics(broker, request)
+    of_topics = await broker.topic_overrides(new_topics)
     async for topic, overrides in in_turns(of_topics.items(), SLICE):
         broker.log_manager.update_topic_config(topic, overrides)
     if is_stale(broker, request.broker_epoch):
@@ -104,7 +106,10 @@ async def apply(
             )
         respond(_response(request, version, errors))
 
-    broker.log_manager.when_durable(durable)
+    if new_topics:
+        broker.log_manager.when_durable(durable)
+    else:
+        durable(None)
 
 
 async def _become(

@@ -270,7 +270,7 @@ def test_session_whose_partitions_rest_reads_none_of_them(tmp_path: Path, monkey
     reader = Reader(tmp_path, monkeypatch)
     answers = reader.fetch_in(reader.session())
     purgatory = reader.replicas.manager.fetch_purgatory
-    assert (answers, purgatory.num_delayed, purgatory.watched) == ([], 1, 1)
+    assert (answers, purgatory.num_delayed, purgatory.watched) == ([], 1, 2)
     reader.replicas.advance(501)
     assert (answers, reader.reads, purgatory.num_keys) == ([[]], [], 0)
 

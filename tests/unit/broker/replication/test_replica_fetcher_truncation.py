@@ -465,3 +465,18 @@ async def test_a_log_that_is_cut_while_it_moves_arrives_cut(tmp_path: Path) -> N
     await following.turns()
     assert bytes_of(following.log()) == bytes_of(following.leader_log())
     following.shutdown()
+
+
+@async_test
+async def test_a_log_of_which_nothing_is_cut_is_fetched_without_waiting_for_the_disk(tmp_path: Path) -> None:
+    """When another broker has died, this one leads many partitions and writes their leader epochs."""
+    pool = DeferredIoPool()
+    following = Following(tmp_path, pool=pool)
+    following.lead()
+    pool.run_all()
+    following.follower.lead(OTHER)
+    following.append(b"a")
+    await following.turns()
+    assert following.log().log_end_offset == 1
+    assert pool.pending
+    following.shutdown()

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from odradek.broker.fetch.follower_waits import SHORT_FOR_MS, SHORT_WAIT_MS
 from odradek.broker.replication.replica_fetchers import fetcher_index
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.async_test import async_test
@@ -167,3 +168,19 @@ async def test_after_a_shutdown_nothing_is_followed(following: Following) -> Non
     following.follower.manager.shutdown()
     following.tell_follower(TP, epoch=1)
     assert [link.is_closed for link in following.links] == [True]
+
+
+@pytest.mark.parametrize("first", ["leader", "follower"])
+@async_test
+async def test_a_partition_that_is_added_during_a_fetch_is_committed_soon(following: Following, first: str) -> None:
+    """The fetch of another partition waits for half a second, whichever broker gets its LeaderAndIsr first."""
+    following.lead()
+    await following.advance(SHORT_FOR_MS)
+    added = PARTITIONS[1]
+    tell = [following.tell_leader, following.tell_follower]
+    for each in tell if first == "leader" else reversed(tell):
+        each(added)
+        await following.advance(SHORT_WAIT_MS - 1)
+    following.append(b"a", tp=added)
+    await following.advance(SHORT_WAIT_MS)
+    assert following.leader_log(added).high_watermark == 1

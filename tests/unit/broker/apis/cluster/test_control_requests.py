@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +118,26 @@ def test_partition_that_is_assigned_to_others_is_not_hosted(broker: InProcessBro
     response = broker.call(leader_and_isr(7, replicas=[1, 2], leader=1), 7)
     assert partition_errors(response, 7) == [(TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
     assert list(broker.services.replica_manager.online_partitions()) == []
+
+
+def test_the_response_waits_for_the_disk_only_if_there_is_a_new_log(
+    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the death of a broker, UpdateMetadata would else wait for the leader epochs of thousands of logs."""
+    waiting: list[Callable[[OSError | None], None]] = []
+    log_manager = type(broker.services.log_manager)
+    monkeypatch.setattr(log_manager, "when_durable", lambda self, callback: waiting.append(callback))
+    answers: list[Response] = []
+
+    def apply(epoch: int) -> None:
+        request = leader_and_isr(7, epoch=epoch)
+        broker.run(leader_and_isr_api.apply(broker.services, request, 7, answers.append))  # type: ignore[arg-type]
+
+    apply(0)
+    assert (len(waiting), answers) == (1, [])
+    waiting.pop()(None)
+    apply(1)
+    assert (waiting, [partition_errors(answer, 7) for answer in answers]) == ([], [[(TOPIC_ID, NONE)]] * 2)
 
 
 def test_coordinator_is_elected_when_leading_begins_and_not_with_every_epoch(
