@@ -106,7 +106,7 @@ class ServiceSetup:
             metadata_cache=self.cache,
             first_metadata=FirstMetadata(self.timer, self.call_soon, has_topics=has_topics),
             fetch_sessions=self._fetch_sessions(),
-            down_converter=DownConverter(self.machine.workers),
+            down_converter=DownConverter(self.machine.workers, self.clock.monotonic_ns),
             group_coordinator=self._group_coordinator(replicas, verification),
             transaction_coordinator=self._transaction_coordinator(replicas, controller),
             transaction_verification=verification,

@@ -38,6 +38,8 @@ class LogAppendInfo:
     last_leader_epoch: int = -1
     records_converted: int = 0
     """Records that were written anew. Kafka: RecordValidationStats.numRecordsConverted."""
+    conversion_ns: int = 0
+    """How long that took. Kafka: RecordValidationStats.conversionTimeNanos."""
     duplicate: bool = False
     """The batch was appended before: nothing is written, and the offsets are those of the first append."""
     is_committed: bool = False

@@ -42,7 +42,8 @@ class Piece(NamedTuple):
 
 
 Converted: TypeAlias = "DownConverted | ErrorCode"
-Done: TypeAlias = "Callable[[Converted], None]"
+Done: TypeAlias = "Callable[[Converted, int], None]"
+"""Gets the records or an error code, and how long the conversion took (ns; in a worker process with the way there)."""
 
 
 def convert_piece(piece: Piece, report: Callable[[object], None]) -> Converted:
@@ -72,17 +73,19 @@ def is_small(piece: Piece) -> bool:
 class DownConverter:
     """The conversions of one broker."""
 
-    __slots__ = ("_running", "_waiting", "_workers")
+    __slots__ = ("_now_ns", "_running", "_waiting", "_workers")
 
-    def __init__(self, workers: WorkerPool) -> None:
+    def __init__(self, workers: WorkerPool, now_ns: Callable[[], int]) -> None:
         self._workers = workers
+        self._now_ns = now_ns
         self._running = 0
         self._waiting: deque[tuple[Piece, Done]] = deque()
 
     def convert(self, piece: Piece, done: Done) -> None:
-        """Convert, now or later, then call `done` with the records or with an error code."""
+        """Convert, now or later, then call `done`."""
         if is_small(piece):
-            done(_convert(piece))
+            began_ns = self._now_ns()
+            done(_convert(piece), self._now_ns() - began_ns)
             return
         self._waiting.append((piece, done))
         self._start_some()
@@ -93,10 +96,13 @@ class DownConverter:
 
     def _start(self, piece: Piece, done: Done) -> None:
         self._running += 1
+        began_ns = self._now_ns()
 
         def converted(result: Converted | OSError | WorkerError) -> None:
             self._running -= 1
             self._start_some()
-            done(ErrorCode.UNKNOWN_SERVER_ERROR if isinstance(result, OSError | WorkerError) else result)
+            if isinstance(result, OSError | WorkerError):
+                result = ErrorCode.UNKNOWN_SERVER_ERROR
+            done(result, self._now_ns() - began_ns)
 
         self._workers.submit(convert_piece, piece, converted)

@@ -73,9 +73,12 @@ class LazyDownConversionRecords(SlicedRecords):
         first_offset: int,
         converter: DownConverter,
         io_pool: IoPool,
-        count: Callable[[int], None] | None = None,
+        count: Callable[[int, int], None] | None = None,
     ) -> None:
-        """Retains `region` once. `count` is called with numbers of converted records. Raises OSError (EMFILE)."""
+        """Retains `region` once. `count` is called with a number of converted records and the time that they took (ns).
+
+        Raises OSError (EMFILE).
+        """
         region.retain()
         self._region = region
         self._magic = magic
@@ -199,21 +202,21 @@ class LazyDownConversionRecords(SlicedRecords):
         return results[0]
 
     def _convert(self, source: bytes) -> Generator[Wait, None, bytes | ErrorCode]:
-        results: list[Converted] = []
+        results: list[tuple[Converted, int]] = []
 
         def begin(end: Callable[[], None]) -> None:
-            def done(result: Converted) -> None:
-                results.append(result)
+            def done(result: Converted, conversion_ns: int) -> None:
+                results.append((result, conversion_ns))
                 end()
 
             self._converter.convert(Piece(source, self._magic, self._first_offset), done)
 
         yield begin
-        (converted,) = results
+        ((converted, conversion_ns),) = results
         if isinstance(converted, ErrorCode):
             return converted
         if self._count is not None and converted.converted:
-            self._count(converted.converted)
+            self._count(converted.converted, conversion_ns)
         return converted.records
 
     def _skip(self) -> Steps:

@@ -63,6 +63,8 @@ class LogAppendResult:
     required_offset: int = 0
     flush_required: bool = False
     is_committed: bool = False
+    conversion_ns: int = 0
+    """How long it took to write the records anew."""
     record_errors: Sequence[tuple[int, str | None]] = ()
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from odradek.protocol.topic_partition import TopicPartition
     from odradek.timer.sliced_work import Steps
 
 
@@ -63,6 +64,7 @@ class BrokerTopicStats:
         "expired_delete_records",
         "expired_fetches",
         "expired_produces",
+        "expired_produces_of",
         "invalid_magic_number_records",
         "invalid_message_crc_records",
         "invalid_offset_or_sequence_records",
@@ -92,6 +94,8 @@ class BrokerTopicStats:
         self.no_key_compacted_topic_records = 0
         self.expired_produces = 0
         """Partitions of produce requests whose replicas did not have the records in time."""
+        self.expired_produces_of: defaultdict[TopicPartition, int] = defaultdict(int)
+        """The same of each partition that had one, until its topic is deleted."""
         self.expired_fetches = {"consumer": 0, "follower": 0}
         """Fetches that were answered because their wait was over."""
         self.expired_delete_records = 0
@@ -139,8 +143,17 @@ class BrokerTopicStats:
         """So many records were down-converted for a consumer."""
         self.topics[topic].fetch_message_conversions += records
 
+    def produce_expired(self, topic_partition: TopicPartition) -> None:
+        """The replicas of a partition did not have the records of a produce request in time."""
+        self.expired_produces += 1
+        self.expired_produces_of[topic_partition] += 1
+
     def forget_topics(self, exists: Callable[[str], bool]) -> Steps:
         """Drop the counters of deleted topics, and keep them in the sums; a topic is a step."""
+        for topic_partition in list(self.expired_produces_of):
+            if not exists(topic_partition.topic):
+                self.expired_produces_of.pop(topic_partition, None)
+            yield None
         for topic in list(self.topics):
             if topic in self.topics and not exists(topic):
                 self._gone.add(self.topics.pop(topic))

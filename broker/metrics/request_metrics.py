@@ -66,11 +66,18 @@ class RequestMetrics:
         self.times = tuple(Histogram() for _ in self.TIMES)
         """In the order of `TIMES`."""
         self.request_bytes = Histogram()
+        self.message_conversions_time = Histogram()
+        """Of Fetch and Produce: the time of writing records anew."""
+
+    @property
+    def _histograms(self) -> tuple[Histogram, ...]:
+        return (*self.times, self.request_bytes, self.message_conversions_time)
 
     def completed(self, size: int, times: RequestTimes) -> None:
         """A request of the sample is over."""
         weight = times.weight
         self.request_bytes.update(size, weight)
+        self.message_conversions_time.update((times.message_conversions_ns + _HALF_MS) // _MS, weight)
         moments = (
             times.started_ns,
             times.dequeued_ns,
@@ -90,11 +97,11 @@ class RequestMetrics:
     def settle(self) -> None:
         """Let the histograms count all requests, not only what the sample stands for."""
         count = sum(self.by_version.values())
-        for histogram in (*self.times, self.request_bytes):
+        for histogram in self._histograms:
             histogram.count = count
 
     def begin_generation(self) -> None:
-        for histogram in (*self.times, self.request_bytes):
+        for histogram in self._histograms:
             histogram.begin_generation()
 
 

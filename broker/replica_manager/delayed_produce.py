@@ -36,7 +36,8 @@ class DelayedProduce(DelayedPartitions[LogAppendResult]):
 
     def on_expiration(self) -> None:
         if self._partitions.topic_stats is not None:
-            self._partitions.topic_stats.expired_produces += len(self._pending)
+            for topic_partition in self._pending:
+                self._partitions.topic_stats.produce_expired(topic_partition)
 
     def settle(self, topic_partition: TopicPartition, result: LogAppendResult) -> bool:
         try:

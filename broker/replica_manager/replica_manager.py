@@ -312,6 +312,7 @@ class ReplicaManager:
             required_offset=info.last_offset + 1,
             flush_required=info.flush_required,
             is_committed=info.is_committed,
+            conversion_ns=info.conversion_ns,
         )
 
     def _append_validated(

@@ -41,7 +41,18 @@ def append_validated(
 ) -> LogAppendInfo:
     """Write one batch (or messages of an old format) with its assigned offsets, unless it is a duplicate."""
     local = log.local_log
-    batch, parts, size, first_offset, last_offset, max_timestamp, log_append_time, messages, is_rebuilt = validated
+    (
+        batch,
+        parts,
+        size,
+        first_offset,
+        last_offset,
+        max_timestamp,
+        log_append_time,
+        messages,
+        is_rebuilt,
+        conversion_ns,
+    ) = validated
     config = local.config
     if size > config.segment_bytes:
         raise _too_large_for_a_segment(log, size)
@@ -83,6 +94,7 @@ def append_validated(
         log_start_offset=log.watermarks.log_start_offset,
         last_leader_epoch=leader_epoch,
         records_converted=last_offset - first_offset + 1 if is_rebuilt else 0,
+        conversion_ns=conversion_ns,
         flush_required=flush_required,
     )
 

@@ -87,6 +87,7 @@ class UnifiedLog:
         self.topic_id = topic_id
         self._environment = environment
         self._clock = environment.clock
+        self._monotonic_ns = environment.clock.monotonic_ns
         self._rules = self._rules_of(local_log.config)
         self._closed = False
         self._stored_epochs: list[EpochEntry] | None = None
@@ -219,6 +220,7 @@ class UnifiedLog:
                 leader_epoch=leader_epoch,
                 now_ms=now_ms,
                 may_take_long=may_take_long,
+                monotonic_ns=self._monotonic_ns,
             )
             return append_validated(self.state, batch, leader_epoch, origin, verification_guard, now_ms)
         except CorruptRecordError as error:

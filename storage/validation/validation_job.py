@@ -23,6 +23,7 @@ from odradek.storage.validation.old_formats import stored_messages
 from odradek.storage.validation.validation_cost import LongValidationError
 from odradek.storage.validation.validation_rules import ValidatedBatch
 from odradek.storage.validation.validator import analyze, assign_in_place, validate_and_assign
+from odradek.timer.clock import SystemClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,6 +49,7 @@ class ValidRecords(NamedTuple):
     log_append_time: int
     is_rebuilt: bool
     """As in ValidatedBatch: `rebuilt` also has messages of an old format that only got their offsets."""
+    conversion_ns: int = 0
 
 
 class Refusal(NamedTuple):
@@ -78,6 +80,7 @@ def validate(job: ValidationJob, report: Callable[[object], None]) -> ValidRecor
             leader_epoch=0,
             now_ms=job.now_ms,
             may_take_long=True,
+            monotonic_ns=SystemClock().monotonic_ns,
         )
     except CorruptRecordError as error:
         return Refusal(ErrorCode(error.error_code), str(error), None)
@@ -87,7 +90,9 @@ def validate(job: ValidationJob, report: Callable[[object], None]) -> ValidRecor
         return Refusal(error.code, error.message, None)
     is_received = validated.batch is found[0] and not validated.messages
     rebuilt = None if is_received else b"".join(validated.parts)
-    return ValidRecords(rebuilt, validated.max_timestamp, validated.log_append_time, validated.is_rebuilt)
+    return ValidRecords(
+        rebuilt, validated.max_timestamp, validated.log_append_time, validated.is_rebuilt, validated.conversion_ns
+    )
 
 
 def assign(
@@ -119,7 +124,7 @@ def assign(
     if result.rebuilt is None and len(records) != batch.size_in_bytes:
         batch = RecordBatch(records[: batch.size_in_bytes])  # part of a batch behind it is ignored
     validated = assign_in_place(batch, rules, next_offset, leader_epoch, result.max_timestamp, now_ms)
-    return validated._replace(is_rebuilt=result.is_rebuilt)
+    return validated._replace(is_rebuilt=result.is_rebuilt, conversion_ns=result.conversion_ns)
 
 
 def _in_old_format(job: ValidationJob, result: ValidRecords, stored: bytes, next_offset: int) -> ValidatedBatch:
@@ -133,4 +138,5 @@ def _in_old_format(job: ValidationJob, result: ValidRecords, stored: bytes, next
             (message.last_offset + shift).to_bytes(8, "big") + bytes(message.buffer[8:])
             for message in batches(memoryview(stored))
         )
-    return stored_messages(stored, first, next_offset, result.log_append_time, result.is_rebuilt)
+    moved = stored_messages(stored, first, next_offset, result.log_append_time, result.is_rebuilt)
+    return moved._replace(conversion_ns=result.conversion_ns)

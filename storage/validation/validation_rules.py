@@ -102,3 +102,5 @@ class ValidatedBatch(NamedTuple):
     """The single messages of an old format, for the indexes."""
     is_rebuilt: bool = False
     """The records were written anew: in another format, with another codec, or with other offsets inside."""
+    conversion_ns: int = 0
+    """How long that took."""

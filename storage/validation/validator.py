@@ -55,6 +55,8 @@ from odradek.storage.validation.validation_cost import check_rebuild, check_sepa
 from odradek.storage.validation.validation_rules import ValidatedBatch
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from odradek.protocol.records.batch import AnyBatch
     from odradek.protocol.records.record_walks import RecordsSummary
     from odradek.storage.validation.validation_rules import ValidationRules
@@ -112,6 +114,7 @@ def validate_and_assign(
     leader_epoch: int,
     now_ms: int,
     may_take_long: bool = True,
+    monotonic_ns: Callable[[], int] = lambda: 0,
 ) -> ValidatedBatch:
     """Validate batches on the leader and assign offsets from `next_offset` on. `found`: from `analyze`.
 
@@ -143,9 +146,12 @@ def validate_and_assign(
     if not (in_place and rules.record_version >= MAGIC_V2 and isinstance(first, RecordBatch)):
         if not may_take_long:
             check_rebuild(found)
+        began_ns = monotonic_ns()
         if rules.record_version < MAGIC_V2:
-            return assign_in_old_format(found, rules, source_codec, target_codec, next_offset, now_ms)
-        return _rebuild(found, rules, source_codec, target_codec, next_offset, leader_epoch, now_ms)
+            built = assign_in_old_format(found, rules, source_codec, target_codec, next_offset, now_ms)
+        else:
+            built = _rebuild(found, rules, source_codec, target_codec, next_offset, leader_epoch, now_ms)
+        return built._replace(conversion_ns=monotonic_ns() - began_ns if built.is_rebuilt else 0)
     timestamp_type = LOG_APPEND_TIME if first.attributes & TIMESTAMP_TYPE_MASK else CREATE_TIME
     has_wrong_time = timestamp_type == LOG_APPEND_TIME and (
         rules.timestamp_type == LOG_APPEND_TIME or first.max_timestamp == NO_TIMESTAMP
@@ -153,7 +159,9 @@ def validate_and_assign(
     if has_wrong_time or (rules.walk_records and origin is AppendOrigin.CLIENT):
         summary = _checked_records(first, rules, source_codec, now_ms, has_wrong_time, may_take_long)
         if source_codec != CompressionType.NONE and not summary.has_sequential_offsets:
-            return _rebuild(found, rules, source_codec, target_codec, next_offset, leader_epoch, now_ms)
+            began_ns = monotonic_ns()
+            built = _rebuild(found, rules, source_codec, target_codec, next_offset, leader_epoch, now_ms)
+            return built._replace(conversion_ns=monotonic_ns() - began_ns)
         max_timestamp = first.max_timestamp
         if timestamp_type == CREATE_TIME:
             max_timestamp = max(NO_TIMESTAMP, summary.max_timestamp)

@@ -46,7 +46,7 @@ from odradek.timer.sliced_work import Wait, run_through
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
-    from odradek.broker.network.requests.request import RequestContext
+    from odradek.broker.network.requests.request import RequestContext, RequestTimes
     from odradek.broker.partition.hosted_partitions import HostedPartitions
     from odradek.timer.sliced_work import Steps
 
@@ -206,7 +206,7 @@ def _respond(
             yield None
         if version >= FIRST_ZSTD_VERSION and context.has_sent(result):
             continue  # after the first response only partitions that have changed
-        data = _partition_data(broker, result, version, is_follower, to_convert)
+        data = _partition_data(broker, ctx.times, result, version, is_follower, to_convert)
         if version >= 16 and result.error in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
             topic_partition = TopicPartition(result.fetch.topic or "", result.fetch.partition)
             name_leader(broker, ctx, topic_partition, data.current_leader, endpoints, NodeEndpoint)
@@ -286,6 +286,7 @@ def _record_throttled(broker: Services, response: FetchResponse) -> Steps:
 
 def _partition_data(
     broker: Services,
+    times: RequestTimes | None,
     result: LogReadResult,
     version: int,
     is_follower: bool,
@@ -313,7 +314,7 @@ def _partition_data(
                 for aborted in fetched.aborted_transactions
             ]
     if version < FIRST_ZSTD_VERSION:
-        return _for_old_version(broker, result, data, version, is_follower, to_convert)
+        return _for_old_version(broker, times, result, data, version, is_follower, to_convert)
     return data
 
 
@@ -325,6 +326,7 @@ def _for_version(error: ErrorCode, version: int) -> ErrorCode:
 
 def _for_old_version(
     broker: Services,
+    times: RequestTimes | None,
     result: LogReadResult,
     data: PartitionData,
     version: int,
@@ -352,7 +354,13 @@ def _for_old_version(
     region = data.records
     assert isinstance(region, FileRegion), "records that were found are in a file"
     stats = broker.replica_manager.partitions.topic_stats
-    count = None if stats is None or fetch.topic is None else partial(stats.converted_fetched, fetch.topic)
+
+    def count(converted: int, conversion_ns: int) -> None:
+        if stats is not None and fetch.topic is not None:
+            stats.converted_fetched(fetch.topic, converted)
+        if times is not None:
+            times.message_conversions_ns += conversion_ns
+
     records = LazyDownConversionRecords(region, magic, fetch.fetch_offset, broker.down_converter, broker.io_pool, count)
     to_convert.append((data, records))
     return data

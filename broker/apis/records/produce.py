@@ -259,6 +259,8 @@ def _respond(
             log_start_offset=result.log_start_offset,
             error_message=result.error_message,
         )
+        if result.conversion_ns and ctx.times is not None:
+            ctx.times.message_conversions_ns += result.conversion_ns
         if result.record_errors:
             answer.record_errors = [
                 BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message)

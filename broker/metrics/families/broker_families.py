@@ -118,6 +118,14 @@ def _memory_used(view: View) -> int:
     return 0 if pool is None else pool.size - pool.available
 
 
+def _expired_produces(view: View) -> Iterator[Sample]:
+    stats = view.topic_stats
+    yield "", stats.expired_produces
+    if len(stats.expired_produces_of) <= view.sources.limits.partitions:
+        for (topic, partition), count in sorted(stats.expired_produces_of.items()):
+            yield labelled(topic=topic, partition=partition), count
+
+
 def _expired_operations(view: View) -> Iterator[Sample]:
     for kind, count in view.topic_stats.expired_fetches.items():
         yield labelled(fetcherType=kind), count
@@ -211,10 +219,11 @@ BROKER_FAMILIES: Final = (
         lambda view: view.sources.started_ms,
         mbean="kafka.server:type=app-info#start-time-ms",
     ),
-    counter(
+    counters(
         "kafka_server_delayedproducemetrics_expires_total",
-        "Partitions of produce requests whose replicas did not have the records in time.",
-        lambda view: view.topic_stats.expired_produces,
+        ("topic", "partition"),
+        "Partitions of produce requests whose replicas did not have the records in time: in all, and of a partition.",
+        _expired_produces,
         mbean="kafka.server:type=DelayedProduceMetrics,name=ExpiresPerSec",
     ),
     counters(

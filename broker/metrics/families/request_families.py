@@ -28,6 +28,9 @@ _TIMES: Final = (
 """In the order of `RequestMetrics.TIMES`."""
 
 
+_CONVERTING: Final = ("Fetch", "Produce")
+
+
 def _requests(view: View) -> Iterator[Sample]:
     for name, metrics in sorted(view.requests.by_name.items()):
         for version, count in sorted(metrics.by_version.items()):
@@ -60,6 +63,14 @@ def _request_bytes(view: View) -> Histograms:
         yield labelled(request=name), metrics.request_bytes
 
 
+def _message_conversions(view: View) -> Histograms:
+    for name in _CONVERTING:
+        metrics = view.requests.by_name.get(name)
+        if metrics is not None:
+            metrics.settle()
+            yield labelled(request=name), metrics.message_conversions_time
+
+
 assert len(_TIMES) == len(RequestMetrics.TIMES)
 
 REQUEST_FAMILIES: Final = (
@@ -84,5 +95,12 @@ REQUEST_FAMILIES: Final = (
         "Bytes of requests, of the last five minutes.",
         _request_bytes,
         mbean=f"{_MBEAN}RequestBytes,request=",
+    ),
+    summaries(
+        f"{_NAME}messageconversionstimems",
+        ("request",),
+        "Milliseconds of writing records anew, of the last five minutes: produced ones, and those for old consumers.",
+        _message_conversions,
+        mbean=f"{_MBEAN}MessageConversionsTimeMs,request=",
     ),
 )

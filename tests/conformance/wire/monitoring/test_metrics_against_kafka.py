@@ -172,6 +172,10 @@ def test_each_mbean_of_the_table_is_there(attributes: dict[str, str]) -> None:
     assert {mbean for mbean in claimed if in_shape(mbean) not in shapes} == set()
 
 
+def conversions(request: str) -> str:
+    return f"kafka.network:type=RequestMetrics,name=MessageConversionsTimeMs,request={request}:Count"
+
+
 def test_the_same_load_gives_the_same_figures(attributes: dict[str, str], tmp_path: Path) -> None:
     port = free_port()
     with running(OdradekBroker(tmp_path, {"odradek.metrics.listener": str(port)})) as broker:
@@ -179,6 +183,11 @@ def test_the_same_load_gives_the_same_figures(attributes: dict[str, str], tmp_pa
         convert(broker)
         ours = Scraped(urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10).read().decode())
     assert ours.value("kafka_server_brokertopicmetrics_producemessageconversions_total", topic="converted") == 5 + 2
+    for request in ("Produce", "Fetch"):
+        counted = ours.value("kafka_network_requestmetrics_messageconversionstimems_count", request=request)
+        assert counted == ours.value("kafka_network_requestmetrics_totaltimems_count", request=request)
+        total = attributes[conversions(request).replace("MessageConversionsTimeMs", "TotalTimeMs")]
+        assert attributes[conversions(request)] == total, "every request counts, most of them with 0 ms"
     for name, mbean in FIGURES.items():
         assert ours.value(name) == float(attributes[mbean]), name
     assert ours.value("kafka_server_brokertopicmetrics_messagesin_total", topic="orders") == RECORDS

@@ -32,11 +32,12 @@ LARGE = piece(INLINE_RECORDS_MAX + 1)
 
 
 def test_little_is_converted_at_once() -> None:
-    workers, results = DeferredWorkers(), list[Converted]()
-    converter = DownConverter(workers)
-    converter.convert(piece(INLINE_RECORDS_MAX), results.append)
-    converter.convert(piece(compression=ZSTD), results.append)
-    converted, refused = results
+    workers, results = DeferredWorkers(), list[tuple[Converted, int]]()
+    converter = DownConverter(workers, iter(range(100)).__next__)
+    converter.convert(piece(INLINE_RECORDS_MAX), lambda *found: results.append(found))
+    converter.convert(piece(compression=ZSTD), lambda *found: results.append(found))
+    (converted, conversion_ns), (refused, _) = results
+    assert conversion_ns == 1
     assert isinstance(converted, DownConverted)
     assert converted.converted == INLINE_RECORDS_MAX
     assert [message.magic for message in batches(memoryview(converted.records))] == [1] * INLINE_RECORDS_MAX
@@ -45,22 +46,22 @@ def test_little_is_converted_at_once() -> None:
 
 
 def test_much_goes_to_workers_a_few_at_a_time() -> None:
-    workers, results = DeferredWorkers(), list[Converted]()
-    converter = DownConverter(workers)
+    workers, results = DeferredWorkers(), list[tuple[Converted, int]]()
+    converter = DownConverter(workers, iter(range(100)).__next__)
     for _ in range(WORKERS + 2):
-        converter.convert(LARGE, results.append)
+        converter.convert(LARGE, lambda *found: results.append(found))
     assert (len(workers.jobs), results) == (WORKERS, [])
     workers.jobs[1].run()
     assert (len(workers.jobs), len(results)) == (WORKERS + 1, 1)
-    assert results[0] == convert_piece(LARGE, lambda _: None)
+    assert results[0] == (convert_piece(LARGE, lambda _: None), 2), "both had begun"
 
 
 @pytest.mark.parametrize("failure", [WorkerError("died"), OSError(5, "Input/output error")])
 def test_death_of_a_worker_is_an_error(failure: Exception) -> None:
-    workers, results = DeferredWorkers(), list[Converted]()
-    DownConverter(workers).convert(LARGE, results.append)
+    workers, results = DeferredWorkers(), list[tuple[Converted, int]]()
+    DownConverter(workers, iter(range(100)).__next__).convert(LARGE, lambda *found: results.append(found))
     workers.jobs[0].done(failure)
-    assert results == [ErrorCode.UNKNOWN_SERVER_ERROR]
+    assert results == [(ErrorCode.UNKNOWN_SERVER_ERROR, 1)]
 
 
 def test_small_pieces() -> None:

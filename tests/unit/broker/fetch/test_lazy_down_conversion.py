@@ -44,7 +44,7 @@ def lazy(
 ) -> LazyDownConversionRecords:
     region = log.read(offset, max_bytes, FetchIsolation.LOG_END, min_one_message=True).records
     assert isinstance(region, FileRegion)
-    used = converter or DownConverter(InlineWorkerPool())
+    used = converter or DownConverter(InlineWorkerPool(), lambda: 0)
     return LazyDownConversionRecords(region, magic, offset, used, pool or InlineIoPool())
 
 
@@ -141,7 +141,7 @@ def test_a_batch_behind_markers_is_the_first(log: UnifiedLog) -> None:
 def test_half_a_batch_is_nothing(log: UnifiedLog) -> None:
     log.append_as_leader(batch(b"v" * 100), 0)
     region = log.segments.active.records.region(0, 50)
-    records = LazyDownConversionRecords(region, 1, 0, DownConverter(InlineWorkerPool()), InlineIoPool())
+    records = LazyDownConversionRecords(region, 1, 0, DownConverter(InlineWorkerPool(), lambda: 0), InlineIoPool())
     assert begin(records) == NONE
     assert records.size_in_bytes == 0
 
@@ -172,13 +172,13 @@ def test_damage_first_is_an_error_and_later_ends_the_answer(log: UnifiedLog) -> 
     content[8:12] = bytes(4)
     path.write_bytes(content)
     region = log.segments.active.records.region(0, log.size)
-    broken = LazyDownConversionRecords(region, 1, 0, DownConverter(InlineWorkerPool()), InlineIoPool())
+    broken = LazyDownConversionRecords(region, 1, 0, DownConverter(InlineWorkerPool(), lambda: 0), InlineIoPool())
     assert begin(broken) == ErrorCode.CORRUPT_MESSAGE
 
 
 def test_a_worker_that_dies_is_an_error_of_the_partition_and_later_the_end_of_it(log: UnifiedLog) -> None:
     workers = DeferredWorkers()
-    converter = DownConverter(workers)
+    converter = DownConverter(workers, lambda: 0)
     for _ in range(2):
         log.append_as_leader(batch(*[b"v" * 50] * 1001), 0)
     errors: list[ErrorCode] = []
@@ -275,8 +275,11 @@ def test_converted_records_are_counted(log: UnifiedLog) -> None:
         log.append_as_leader(batch(b"a", b"b", b"c", compression=compression), 0)
     region = log.read(0, 1 << 20, FetchIsolation.LOG_END, min_one_message=True).records
     assert isinstance(region, FileRegion)
-    counts: list[int] = []
-    records = LazyDownConversionRecords(region, 1, 1, DownConverter(InlineWorkerPool()), InlineIoPool(), counts.append)
+    counts: list[tuple[int, int]] = []
+    converter = DownConverter(InlineWorkerPool(), iter(range(0, 1000, 5)).__next__)
+    records = LazyDownConversionRecords(region, 1, 1, converter, InlineIoPool(), lambda *found: counts.append(found))
     assert begin(records) == NONE
     sent(records)
-    assert counts == [2, 3], "the first batch has one record before the offset, a compressed one is kept whole"
+    assert counts == [(2, 5), (3, 5)], (
+        "of the first batch a record is before the offset, a compressed one is kept whole"
+    )

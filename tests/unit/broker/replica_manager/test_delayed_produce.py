@@ -67,6 +67,7 @@ def test_partitions_that_ran_out_of_time_are_counted(waiting: Waiting) -> None:
     waiting.replicas.fetch(1, TP, replica_id=1)
     waiting.replicas.advance(101)
     assert stats.expired_produces == 1
+    assert sum(stats.expired_produces_of.values()) == 1
 
 
 def test_partition_whose_leadership_moved_gets_that_error(waiting: Waiting) -> None:

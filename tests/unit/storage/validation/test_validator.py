@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 
 import pytest
 from hypothesis import given
@@ -309,3 +310,12 @@ def test_malformed_records_are_found_by_a_walk() -> None:
 )
 def test_records_that_are_written_anew(data: bytes, codec: str, is_rebuilt: bool) -> None:
     assert validate(data, rules(compression_type=codec)).is_rebuilt is is_rebuilt
+
+
+def test_the_time_of_writing_records_anew() -> None:
+    found = analyze(memoryview(batch(b"v")), rules(), CLIENT)
+    for codec, expected_ns in (("gzip", 7), ("producer", 0)):
+        now_ns = count(0, 7).__next__
+        used = rules(compression_type=codec)
+        built = validate_and_assign(found, used, CLIENT, next_offset=0, leader_epoch=0, now_ms=NOW, monotonic_ns=now_ns)
+        assert built.conversion_ns == expected_ns

@@ -9,6 +9,7 @@ from odradek.broker.network.authentication.authentication_counts import Authenti
 from odradek.broker.network.frames.memory_pool import ConnectionMemory, MemoryPool
 from odradek.broker.network.sockets.close_reason import CloseReason
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.cleaning.clean_job import CleanStats
 from tests.support.in_process.in_process_broker import InProcessBroker
 from tests.support.in_process.scraping import ScrapedBroker
@@ -116,8 +117,15 @@ def test_the_last_compaction(broker: InProcessBroker, scraped: ScrapedBroker) ->
 
 def test_operations_whose_time_is_over(broker: InProcessBroker, scraped: ScrapedBroker) -> None:
     stats = scraped.metrics._sources.topic_stats
-    stats.expired_delete_records, stats.expired_produces = 3, 4
+    stats.expired_delete_records = 3
+    for _ in range(4):
+        stats.produce_expired(TopicPartition("gone", 2))
+    stats.produce_expired(TopicPartition("t", 0))
+    broker.create_topic("t")
     found = scraped.scrape()
     assert found.value("kafka_server_delayeddeleterecordsmetrics_expires_total") == 3
-    assert found.value("kafka_server_delayedproducemetrics_expires_total") == 4
+    expires = "kafka_server_delayedproducemetrics_expires_total"
+    assert found.value(expires) == 5
+    assert found.value(expires, topic="t", partition="0") == 1
+    assert 'expires_total{topic="gone"' not in found.text, "its topic is deleted"
     assert found.value("kafka_network_requestchannel_responsequeuesize") == 0
