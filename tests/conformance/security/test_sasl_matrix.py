@@ -1,24 +1,30 @@
-"""Each client with each mechanism of passwords over TLS: it writes a record, and all others read it."""
+"""Each client with each mechanism over TLS: it writes a record, and all others read it."""
 
 from __future__ import annotations
 
 import asyncio
 import ssl
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import aiokafka
+import aiokafka.abc
 import confluent_kafka
 import kafka
 import pytest
+from kafka.net.sasl.oauth import AbstractTokenProvider
 
+from odradek.broker.config.keys.sasl import LOGIN, VALIDATOR
+from odradek.broker.security.sasl.oauth.oauthbearer import LOGIN_MODULE
 from odradek.controller.model.scram_mechanism import SCRAM_MECHANISMS
 from odradek.protocol.api import ApiKey
 from odradek.protocol.errors import ErrorCode
 from tests.conformance.security.conftest import Certificates
 from tests.support.broker import Broker
+from tests.support.jwt import jwks, rsa_jwk, rsa_key, signed
 from tests.support.processes.apache.jvm import QUICK_START, REPOSITORY, JvmMissingError, java_executable, libs_dir
 from tests.support.processes.apache.tool_runs import run_in_one_jvm
 from tests.support.processes.apache.tools import TOOL_CLASSES
@@ -32,13 +38,35 @@ pytestmark = pytest.mark.oracle
 
 TIMEOUT_S = 20
 USER, PASSWORD = "alice", "canary-of-alice"
+OAUTHBEARER, KEY_ID, AUDIENCE = "OAUTHBEARER", "key-1", "matrix"
 JAVA_RECORDS = 3
 JAVA_VALUE = b"from java"
 NEWER_VALUE = b"from java 4"
 NEWER = "4.1.0"
 """The release of the newer Java client."""
 NEWER_JAR = REPOSITORY / ".cache" / "releases" / f"kafka-clients-{NEWER}.jar"
+NEEDED_JARS = ("slf4j-api", "lz4-java", "jackson-core", "jackson-databind", "jackson-annotations", "jose4j")
+"""Of the client: those of OAUTHBEARER are not in its own jar."""
 PROGRAM = REPOSITORY / "tests" / "support" / "jvm" / "ReadAndWrite.java"
+
+
+class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
+    """For kafka-python."""
+
+    def token(self) -> str:
+        return token()
+
+
+class AsyncTokenProvider(aiokafka.abc.AbstractTokenProvider):  # type: ignore[misc]
+    """For aiokafka."""
+
+    async def token(self) -> str:
+        return token()
+
+
+def token() -> str:
+    now = int(time.time())
+    return signed({"sub": USER, "iat": now, "exp": now + 600, "aud": AUDIENCE}, rsa_key(), kid=KEY_ID)
 
 
 class Listener(NamedTuple):
@@ -47,30 +75,40 @@ class Listener(NamedTuple):
     address: str
     ca: Path
 
-    def librdkafka(self, mechanism: str) -> dict[str, str]:
-        return {
+    def librdkafka(self, mechanism: str) -> dict[str, object]:
+        settings: dict[str, object] = {
             "bootstrap.servers": self.address,
             "security.protocol": "SASL_SSL",
             "ssl.ca.location": str(self.ca),
             "sasl.mechanism": mechanism,
-            "sasl.username": USER,
-            "sasl.password": PASSWORD,
         }
+        if mechanism == OAUTHBEARER:
+            return settings | {"oauth_cb": lambda _: (token(), time.time() + 600)}
+        return settings | {"sasl.username": USER, "sasl.password": PASSWORD}
 
-    def python(self, mechanism: str) -> dict[str, object]:
-        """For kafka-python and aiokafka."""
-        return {
+    def python(self, mechanism: str, provider: type = TokenProvider) -> dict[str, object]:
+        """For kafka-python and, with the other provider of tokens, for aiokafka."""
+        settings: dict[str, object] = {
             "bootstrap_servers": self.address,
             "security_protocol": "SASL_SSL",
             "ssl_context": ssl.create_default_context(cafile=str(self.ca)),
             "sasl_mechanism": mechanism,
-            "sasl_plain_username": USER,
-            "sasl_plain_password": PASSWORD,
         }
+        if mechanism == OAUTHBEARER:
+            return settings | {"sasl_oauth_token_provider": provider()}
+        return settings | {"sasl_plain_username": USER, "sasl_plain_password": PASSWORD}
 
-    def java(self, mechanism: str) -> str:
+    def java(self, mechanism: str, directory: Path) -> str:
         """The text of a file."""
-        text = client_properties(mechanism, USER, PASSWORD).replace("=SASL_PLAINTEXT", "=SASL_SSL")
+        if mechanism == OAUTHBEARER:
+            (directory / "token").write_text(token())
+            text = (
+                f"security.protocol=SASL_SSL\nsasl.mechanism={mechanism}\nsasl.jaas.config={LOGIN_MODULE} required;\n"
+                f"sasl.login.callback.handler.class={LOGIN}\n"
+                f"sasl.oauthbearer.token.endpoint.url=file:{directory}/token\n"
+            )
+        else:
+            text = client_properties(mechanism, USER, PASSWORD).replace("=SASL_PLAINTEXT", "=SASL_SSL")
         text += f"bootstrap.servers={self.address}\n"
         return f"{text}ssl.truststore.type=PEM\nssl.truststore.location={self.ca}\n"
 
@@ -82,6 +120,15 @@ def listener(
     port, sasl_port = free_port(), free_port()
     settings = certificates.broker_settings(**listener_settings(port, sasl_port)) | {
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,AUTH:SASL_SSL"
+    }
+    directory = tmp_path_factory.mktemp("oauth")
+    (directory / "jwks.json").write_bytes(jwks(rsa_jwk(rsa_key(), kid=KEY_ID, alg="RS256", use="sig")))
+    settings |= {
+        "listener.name.auth.sasl.enabled.mechanisms": ",".join((*MECHANISMS, OAUTHBEARER)),
+        "listener.name.auth.oauthbearer.sasl.jaas.config": f"{LOGIN_MODULE} required;",
+        "listener.name.auth.oauthbearer.sasl.server.callback.handler.class": VALIDATOR,
+        "sasl.oauthbearer.jwks.endpoint.url": f"file:{directory}/jwks.json",
+        "sasl.oauthbearer.expected.audience": AUDIENCE,
     }
     jaas = "listener.name.auth.plain.sasl.jaas.config"
     settings[jaas] = f'{settings[jaas].partition(" ")[0]} required user_{USER}="{PASSWORD}";'
@@ -119,7 +166,7 @@ def knows_the_user(listener: Listener) -> bool:
         return False
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", [*MECHANISMS, OAUTHBEARER])
 def test_each_client_reads_what_each_has_written(
     listener: Listener, mechanism: str, unique: Callable[[str], str], tmp_path: Path
 ) -> None:
@@ -132,7 +179,7 @@ def test_each_client_reads_what_each_has_written(
     python.close()
     asyncio.run(write_with_aiokafka(listener, mechanism, topic))
     config = tmp_path / "client.properties"
-    config.write_text(listener.java(mechanism))
+    config.write_text(listener.java(mechanism, tmp_path))
     others = {b"from librdkafka", b"from kafka-python", b"from aiokafka"}
     assert run_newer_java(config, topic, 4) == {*others, NEWER_VALUE}
     expected, count = {*others, NEWER_VALUE, JAVA_VALUE}, 4 + JAVA_RECORDS
@@ -153,12 +200,12 @@ def test_each_client_reads_what_each_has_written(
 
 
 async def write_with_aiokafka(listener: Listener, mechanism: str, topic: str) -> None:
-    async with aiokafka.AIOKafkaProducer(**listener.python(mechanism)) as producer:
+    async with aiokafka.AIOKafkaProducer(**listener.python(mechanism, AsyncTokenProvider)) as producer:
         await asyncio.wait_for(producer.send_and_wait(topic, b"from aiokafka"), TIMEOUT_S)
 
 
 async def read_with_aiokafka(listener: Listener, mechanism: str, topic: str, count: int) -> set[bytes]:
-    settings = {"auto_offset_reset": "earliest", **listener.python(mechanism)}
+    settings = {"auto_offset_reset": "earliest", **listener.python(mechanism, AsyncTokenProvider)}
     async with aiokafka.AIOKafkaConsumer(topic, **settings) as consumer:
         return {(await asyncio.wait_for(consumer.getone(), TIMEOUT_S)).value for _ in range(count)}
 
@@ -191,10 +238,11 @@ def run_newer_java(config: Path, topic: str, count: int) -> set[bytes]:
     """The newer client writes a value, and reads that many records."""
     if not NEWER_JAR.is_file():
         raise JvmMissingError(f"{NEWER_JAR} is not there: run `make .cache/releases/.complete`")
-    (slf4j,) = libs_dir().glob("slf4j-api-*.jar")
-    (lz4,) = libs_dir().glob("lz4-java-*.jar")
-    path = ":".join(map(str, (NEWER_JAR, slf4j, lz4)))
-    command = [java_executable(), *QUICK_START, "-cp", path, str(PROGRAM), str(config), topic, NEWER_VALUE.decode()]
+    others = [jar for name in NEEDED_JARS for jar in libs_dir().glob(f"{name}-*.jar")]
+    path = ":".join(map(str, (NEWER_JAR, *others)))
+    allowed = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=file:{config.parent}/token"
+    options = (*QUICK_START, allowed, "-cp", path)
+    command = [java_executable(), *options, str(PROGRAM), str(config), topic, NEWER_VALUE.decode()]
     finished = subprocess.run([*command, str(count)], capture_output=True, check=False, timeout=60)
     version, *values = finished.stdout.splitlines() or [finished.stderr]
     assert version == NEWER.encode(), finished.stderr
