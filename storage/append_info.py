@@ -26,9 +26,9 @@ class AppendOrigin(Enum):
     """A fetch from the leader, which has checked everything."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, eq=False)
 class LogAppendInfo:
-    """The result of an append. Timestamps in ms."""
+    """The result of an append. Timestamps in ms; offsets and times are -1 where unknown."""
 
     first_offset: int
     last_offset: int
@@ -50,9 +50,12 @@ class LogAppendInfo:
     loop. A duplicate sets this too: the records of the first append may not be flushed yet."""
 
     @classmethod
-    def of_no_batch(cls, log_start_offset: int) -> LogAppendInfo:
-        """The result for records without one whole batch."""
+    def unknown(cls, log_start_offset: int) -> LogAppendInfo:
+        """Nothing was appended. Kafka: LogAppendInfo.unknownLogAppendInfoWithLogStartOffset."""
         return cls(first_offset=-1, last_offset=-1, max_timestamp=-1, log_start_offset=log_start_offset)
+
+
+UNKNOWN_LOG_APPEND_INFO: Final = LogAppendInfo.unknown(-1)
 
 
 class InvalidMagicError(KafkaError):

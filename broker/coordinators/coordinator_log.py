@@ -95,7 +95,7 @@ class InternalTopicLog:
 
         def respond(results: Mapping[TopicPartition, LogAppendResult]) -> None:
             result = results[topic_partition]
-            on_committed(result.error, result.base_offset)
+            on_committed(result.error, result.info.first_offset)
 
         self._replica_manager.append(
             timeout_ms=self._timeout_ms if timeout_ms is None else timeout_ms,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from odradek.broker.fetch.fetch_session import NO_PREFERRED_REPLICA
 from odradek.broker.partition.replica import NO_BROKER_EPOCH
 from odradek.protocol.errors import ErrorCode
+from odradek.storage.append_info import UNKNOWN_LOG_APPEND_INFO, LogAppendInfo
 
 if TYPE_CHECKING:
     from odradek.broker.fetch.fetch_session import PartitionFetch
@@ -46,26 +47,19 @@ EXPECTED_READ_ERRORS = frozenset(
 """Errors of a read that readers meet in normal operation; others count as failed fetch requests."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class LogAppendResult:
-    """One partition's part of a Produce answer. Offsets and times are -1 where unknown.
+    """One partition's part of a Produce answer."""
 
-    `required_offset`: what the high watermark must reach before acks=-1 is answered. `is_committed`: it has, and the
-    ISR is large enough. `flush_required`: the topic's flush policy wants the records on the disk before any answer.
-    """
-
+    info: LogAppendInfo = UNKNOWN_LOG_APPEND_INFO
     error: ErrorCode = ErrorCode.NONE
     error_message: str | None = None
-    base_offset: int = -1
-    last_offset: int = -1
-    log_append_time_ms: int = -1
-    log_start_offset: int = -1
-    required_offset: int = 0
-    flush_required: bool = False
-    is_committed: bool = False
-    conversion_ns: int = 0
-    """How long it took to write the records anew."""
     record_errors: Sequence[tuple[int, str | None]] = ()
+
+    @property
+    def required_offset(self) -> int:
+        """What the high watermark must reach before acks=-1 is answered."""
+        return self.info.last_offset + 1
 
 
 @dataclass(slots=True, kw_only=True)

@@ -35,7 +35,7 @@ def when_flushed(
 
     for topic_partition, result in results.items():
         partition = hosted(topic_partition)
-        if result.flush_required and partition is not None and partition.log is not None:
+        if result.info.flush_required and partition is not None and partition.log is not None:
             waiting += 1
             partition.log.when_flushed(result.required_offset, partial(flushed, result))
     flushed(None, None)

@@ -35,6 +35,7 @@ from odradek.storage.append_info import (
     AppendOrigin,
     InvalidMagicError,
     InvalidOffsetOrSequenceError,
+    LogAppendInfo,
     RecordValidationError,
 )
 from odradek.storage.validation.validation_cost import LongValidationError
@@ -216,9 +217,10 @@ class ReplicaManager:
             results[topic_partition] = result
             if result.error == ErrorCode.NONE:
                 pending = True
-                flush_required = flush_required or result.flush_required
+                flush_required = flush_required or result.info.flush_required
                 if stats is not None:
-                    stats.appended(topic_partition.topic, result.last_offset - result.base_offset + 1, batch.nbytes)
+                    records_appended = result.info.last_offset - result.info.first_offset + 1
+                    stats.appended(topic_partition.topic, records_appended, batch.nbytes)
             elif stats is not None:
                 _count_refused(stats, topic_partition.topic, batch, result.error)
 
@@ -248,7 +250,7 @@ class ReplicaManager:
     def _all_reached(self, results: Mapping[TopicPartition, LogAppendResult]) -> bool:
         """Whether acks=-1 can be answered at once, as it always can without followers."""
         for topic_partition, result in results.items():
-            if result.is_committed or result.error != ErrorCode.NONE:
+            if result.info.is_committed or result.error != ErrorCode.NONE:
                 continue
             hosted = self.partitions.hosted(topic_partition)
             if hosted is None or hosted.in_sync.check_enough_replicas_reach_offset(result.required_offset) != (True, 0):
@@ -287,10 +289,10 @@ class ReplicaManager:
                 _count_without_key(self.partitions.topic_stats, error)
             log.info("Refused records for %s: %s", topic_partition, error.message)
             return LogAppendResult(
-                error=error.code,
-                error_message=error.message,
-                log_start_offset=self._log_start_offset(topic_partition),
-                record_errors=error.record_errors,
+                LogAppendInfo.unknown(self._log_start_offset(topic_partition)),
+                error.code,
+                error.message,
+                error.record_errors,
             )
         except KafkaError as error:
             if error.code in EXPECTED_APPEND_ERRORS:
@@ -301,19 +303,10 @@ class ReplicaManager:
                     error, InvalidOffsetOrSequenceError
                 )
             log.info("Error processing append operation on partition %s: %s", topic_partition, error.message)
-            return LogAppendResult(error=error.code, log_start_offset=self._log_start_offset(topic_partition))
+            return LogAppendResult(LogAppendInfo.unknown(self._log_start_offset(topic_partition)), error.code)
         if info.records_converted and self.partitions.topic_stats is not None:
             self.partitions.topic_stats.converted_produced(topic_partition.topic, info.records_converted)
-        return LogAppendResult(
-            base_offset=info.first_offset,
-            last_offset=info.last_offset,
-            log_append_time_ms=info.log_append_time,
-            log_start_offset=info.log_start_offset,
-            required_offset=info.last_offset + 1,
-            flush_required=info.flush_required,
-            is_committed=info.is_committed,
-            conversion_ns=info.conversion_ns,
-        )
+        return LogAppendResult(info)
 
     def _append_validated(
         self, topic_partition: TopicPartition, job: ValidationJob, required_acks: int, guard: object | None

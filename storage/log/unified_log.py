@@ -210,7 +210,7 @@ class UnifiedLog:
         try:
             found = analyze(records, self._rules, origin, may_take_long=may_take_long)
             if not found:
-                return LogAppendInfo.of_no_batch(self.log_start_offset)
+                return LogAppendInfo.unknown(self.log_start_offset)
             now_ms = self._clock.time_ms()
             batch = validate_and_assign(
                 found,
@@ -269,7 +269,7 @@ class UnifiedLog:
         try:
             found = analyze(records, self._rules, AppendOrigin.REPLICATION)
             if not found:
-                return LogAppendInfo.of_no_batch(self.log_start_offset)
+                return LogAppendInfo.unknown(self.log_start_offset)
             return append_replicated(self.state, found, self._clock.time_ms())
         except CorruptRecordError as error:
             raise KafkaError(ErrorCode(error.error_code), str(error)) from error

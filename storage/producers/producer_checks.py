@@ -14,8 +14,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.records.layout import TRANSACTIONAL_MASK
 from odradek.storage.append_info import AppendOrigin
-from odradek.storage.offsets import LogOffsetMetadata
+from odradek.storage.offsets import UNKNOWN_OFFSET, UNKNOWN_POSITION
 from odradek.storage.producers.producer_recovery import apply_batch
 
 if TYPE_CHECKING:
@@ -45,18 +46,26 @@ class ProducerChecks:
         self,
         batch: AnyBatch,
         *,
-        first_offset: LogOffsetMetadata,
+        first_offset: int,
         last_offset: int,
         max_timestamp: int,
         origin: AppendOrigin,
         verification_guard: object | None,
+        segment_base_offset: int = UNKNOWN_OFFSET,
+        position: int = UNKNOWN_POSITION,
     ) -> tuple[ProducerAppendInfo, CompletedTxn | None]:
         """Check one batch of a client or coordinator. Returns the arguments of `apply`. Raises KafkaError."""
-        if batch.is_transactional and not self.has_ongoing_transaction(batch.producer_id):
+        if batch.attributes & TRANSACTIONAL_MASK and not self.has_ongoing_transaction(batch.producer_id):
             self._check_verified(batch, verification_guard)
         info = self._producers.prepare_update(batch.producer_id, origin)
         completed = apply_batch(
-            info, batch, first_offset=first_offset, last_offset=last_offset, max_timestamp=max_timestamp
+            info,
+            batch,
+            first_offset=first_offset,
+            last_offset=last_offset,
+            max_timestamp=max_timestamp,
+            segment_base_offset=segment_base_offset,
+            position=position,
         )
         return info, completed
 
@@ -77,9 +86,11 @@ class ProducerChecks:
                 done = apply_batch(
                     info,
                     batch,
-                    first_offset=LogOffsetMetadata(batch.base_offset, segment.base_offset, position),
+                    first_offset=batch.base_offset,
                     last_offset=batch.last_offset,
                     max_timestamp=batch.max_timestamp,
+                    segment_base_offset=segment.base_offset,
+                    position=position,
                 )
                 if done is not None:
                     completed.append(done)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from odradek.protocol.records.control import EndTransactionMarker
 from odradek.protocol.records.layout import CONTROL_MASK, TRANSACTIONAL_MASK
 from odradek.storage.append_info import AppendOrigin
-from odradek.storage.offsets import LogOffsetMetadata
+from odradek.storage.offsets import UNKNOWN_OFFSET, UNKNOWN_POSITION
 from odradek.storage.segment.transaction_index import AbortedTxn
 
 if TYPE_CHECKING:
@@ -33,9 +33,11 @@ def apply_batch(
     info: ProducerAppendInfo,
     batch: AnyBatch,
     *,
-    first_offset: LogOffsetMetadata,
+    first_offset: int,
     last_offset: int,
     max_timestamp: int,
+    segment_base_offset: int = UNKNOWN_OFFSET,
+    position: int = UNKNOWN_POSITION,
 ) -> CompletedTxn | None:
     """Check one batch of magic 2 against its producer's state and collect it. Returns the transaction it completes, if
     any.
@@ -50,7 +52,7 @@ def apply_batch(
             is_abort=not marker.is_commit,
             coordinator_epoch=marker.coordinator_epoch,
             producer_epoch=batch.producer_epoch,
-            offset=first_offset.message_offset,
+            offset=first_offset,
             timestamp=record.timestamp,
         )
     info.append_data_batch(
@@ -61,6 +63,8 @@ def apply_batch(
         first_offset=first_offset,
         last_offset=last_offset,
         is_transactional=attributes & TRANSACTIONAL_MASK != 0,
+        segment_base_offset=segment_base_offset,
+        position=position,
     )
     return None
 
@@ -71,7 +75,7 @@ def replay_batch(producers: ProducerStateManager, batch: AnyBatch) -> CompletedT
     completed = apply_batch(
         info,
         batch,
-        first_offset=LogOffsetMetadata(batch.base_offset),
+        first_offset=batch.base_offset,
         last_offset=batch.last_offset,
         max_timestamp=batch.max_timestamp,
     )

@@ -20,14 +20,12 @@ Kafka: ProducerStateEntry, BatchMetadata, TxnMetadata, CompletedTxn, Verificatio
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records.layout import MAX_INT32, NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
 from odradek.storage.append_info import AppendOrigin
-
-if TYPE_CHECKING:
-    from odradek.storage.offsets import LogOffsetMetadata
+from odradek.storage.offsets import UNKNOWN_OFFSET, UNKNOWN_POSITION, LogOffsetMetadata
 
 BATCHES_RETAINED: Final = 5
 """The largest max.in.flight.requests.per.connection of an idempotent producer. Kafka: NUM_BATCHES_TO_RETAIN."""
@@ -210,28 +208,31 @@ class ProducerAppendInfo:
         first_seq: int,
         last_seq: int,
         last_timestamp: int,
-        first_offset: LogOffsetMetadata,
+        first_offset: int,
         last_offset: int,
         is_transactional: bool,
+        segment_base_offset: int = UNKNOWN_OFFSET,
+        position: int = UNKNOWN_POSITION,
     ) -> None:
-        offset = first_offset.message_offset
+        """Check and collect one batch, which begins at `position` of its segment."""
         updated = self.updated
         if epoch < updated.producer_epoch:
-            self._refuse_producer_epoch(epoch, offset)
+            self._refuse_producer_epoch(epoch, first_offset)
         if self._origin is AppendOrigin.CLIENT:
-            self._check_sequence(epoch, first_seq, offset)
-        updated.add_batch(epoch, BatchMetadata(last_seq, last_offset, last_offset - offset, last_timestamp))
+            self._check_sequence(epoch, first_seq, first_offset)
+        updated.add_batch(epoch, BatchMetadata(last_seq, last_offset, last_offset - first_offset, last_timestamp))
         self.is_transactional |= is_transactional
         is_open = updated.current_txn_first_offset >= 0
         if is_open and not is_transactional:
             raise KafkaError(
                 ErrorCode.INVALID_TXN_STATE,
-                f"Expected transactional write from producer {self.producer_id} at offset {offset} in partition "
+                f"Expected transactional write from producer {self.producer_id} at offset {first_offset} in partition "
                 f"{self._partition}",
             )
         if is_transactional and not is_open:
-            updated.current_txn_first_offset = offset
-            self.started_transactions.append(TxnMetadata(self.producer_id, first_offset))
+            updated.current_txn_first_offset = first_offset
+            begin = LogOffsetMetadata(first_offset, segment_base_offset, position)
+            self.started_transactions.append(TxnMetadata(self.producer_id, begin))
 
     def append_end_txn_marker(
         self, *, is_abort: bool, coordinator_epoch: int, producer_epoch: int, offset: int, timestamp: int

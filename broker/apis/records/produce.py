@@ -251,16 +251,16 @@ def _respond(
             continue  # named twice
         if named % SMALL_REQUEST_PARTITIONS == 0:
             yield None
-        answer = PartitionProduceResponse(
-            index=topic_partition.partition,
-            error_code=result.error,
-            base_offset=result.base_offset,
-            log_append_time_ms=result.log_append_time_ms,
-            log_start_offset=result.log_start_offset,
-            error_message=result.error_message,
-        )
-        if result.conversion_ns and ctx.times is not None:
-            ctx.times.message_conversions_ns += result.conversion_ns
+        info = result.info
+        answer = PartitionProduceResponse()
+        answer.index = topic_partition.partition
+        answer.error_code = result.error
+        answer.base_offset = info.first_offset
+        answer.log_append_time_ms = info.log_append_time
+        answer.log_start_offset = info.log_start_offset
+        answer.error_message = result.error_message
+        if info.conversion_ns and ctx.times is not None:
+            ctx.times.message_conversions_ns += info.conversion_ns
         if result.record_errors:
             answer.record_errors = [
                 BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message)

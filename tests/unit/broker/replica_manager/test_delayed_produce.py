@@ -59,7 +59,7 @@ def test_time_out_is_for_those_that_are_still_open(waiting: Waiting) -> None:
     waiting.replicas.fetch(1, TP, replica_id=1)
     waiting.replicas.advance(101)
     assert waiting.errors == [NONE, ErrorCode.REQUEST_TIMED_OUT, UNKNOWN]
-    assert waiting.answer[OTHER].base_offset == 0, "it is in the log nevertheless"
+    assert waiting.answer[OTHER].info.first_offset == 0, "it is in the log nevertheless"
 
 
 def test_partitions_that_ran_out_of_time_are_counted(waiting: Waiting) -> None:

@@ -9,6 +9,7 @@ from odradek.broker.fetch.results import LogAppendResult
 from odradek.broker.replica_manager.flush_waits import when_flushed
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage.append_info import LogAppendInfo
 
 if TYPE_CHECKING:
     from odradek.broker.partition.partition import Partition
@@ -37,12 +38,18 @@ class Disk:
         self.waiting.pop(0)[1](error)
 
 
+def appended(last_offset: int = 0, *, flush_required: bool = True) -> LogAppendResult:
+    return LogAppendResult(
+        LogAppendInfo(first_offset=0, last_offset=last_offset, max_timestamp=0, flush_required=flush_required)
+    )
+
+
 def test_answer_comes_when_the_last_one_is_on_the_disk() -> None:
     disk = Disk()
     disk.wait(
         {
-            ONE: LogAppendResult(required_offset=5, flush_required=True),
-            TWO: LogAppendResult(required_offset=7, flush_required=True),
+            ONE: appended(last_offset=4),
+            TWO: appended(last_offset=6),
         }
     )
     assert [offset for offset, _ in disk.waiting] == [5, 7]
@@ -54,7 +61,7 @@ def test_answer_comes_when_the_last_one_is_on_the_disk() -> None:
 
 def test_only_those_that_ask_for_it_are_waited_for() -> None:
     disk = Disk()
-    disk.wait({ONE: LogAppendResult(flush_required=False), TWO: LogAppendResult(flush_required=True)})
+    disk.wait({ONE: appended(flush_required=False), TWO: appended()})
     assert len(disk.waiting) == 1
     disk.end()
     assert disk.answered == 1
@@ -68,7 +75,7 @@ def test_nothing_to_wait_for_is_answered_at_once() -> None:
 
 def test_a_failed_flush_is_a_storage_error() -> None:
     disk = Disk()
-    results = {ONE: LogAppendResult(flush_required=True), TWO: LogAppendResult(flush_required=True)}
+    results = {ONE: appended(), TWO: appended()}
     disk.wait(results)
     disk.end(OSError(5, "input/output error"))
     disk.end()

@@ -60,7 +60,7 @@ def test_much_is_recompressed_by_a_worker(leader: Recompressing) -> None:
     answers = leader.replicas.append(batch(LONG), acks=-1)
     assert (answers, leader.log.log_end_offset, len(leader.workers.jobs)) == ([], 0, 1)
     leader.work()
-    assert [(answer.error, answer.base_offset) for answer in answers] == [(NONE, 0)]
+    assert [(answer.error, answer.info.first_offset) for answer in answers] == [(NONE, 0)]
     assert leader.values == [LONG]
     (segment,) = leader.log.segments
     stored = RecordBatch(memoryview(Path(segment.records.path).read_bytes()))
@@ -89,7 +89,7 @@ def test_others_append_meanwhile_and_offsets_follow_the_appends(leader: Recompre
     slow = leader.replicas.append(batch(LONG))
     quick = leader.replicas.append(batch(SHORT, SHORT))
     leader.work()
-    assert [answer.base_offset for answer in (*quick, *slow)] == [0, 2]
+    assert [answer.info.first_offset for answer in (*quick, *slow)] == [0, 2]
     assert leader.values == [SHORT, SHORT, LONG]
 
 
@@ -98,7 +98,7 @@ def test_number_of_jobs_at_a_time_is_limited_and_the_first_come_first(leader: Re
     assert len(leader.workers.jobs) == WORKERS
     for _ in answers:
         leader.work()
-    assert [answer.base_offset for (answer,) in answers] == list(range(WORKERS + 2))
+    assert [answer.info.first_offset for (answer,) in answers] == list(range(WORKERS + 2))
 
 
 def test_leadership_is_checked_before_and_after(leader: Recompressing) -> None:
@@ -133,7 +133,7 @@ def test_batch_that_is_sent_again_meanwhile_is_appended_once(leader: Recompressi
     first, again = leader.replicas.append(sent), leader.replicas.append(sent)
     leader.work(1)
     leader.work()
-    assert [(answer.error, answer.base_offset) for answer in (*again, *first)] == [(NONE, 0), (NONE, 0)]
+    assert [(answer.error, answer.info.first_offset) for answer in (*again, *first)] == [(NONE, 0), (NONE, 0)]
     assert leader.values == [LONG]
 
 
@@ -216,7 +216,7 @@ def test_messages_of_old_clients_are_converted_by_a_worker(tmp_path: Path) -> No
     assert answers == []
     workers.jobs.pop().run()
     replicas.advance(1)
-    assert [(answer.error, answer.last_offset) for answer in answers] == [(NONE, 1_999)]
+    assert [(answer.error, answer.info.last_offset) for answer in answers] == [(NONE, 1_999)]
     log = replicas.manager.partition(TP).log
     assert log is not None
     (segment,) = log.segments

@@ -31,7 +31,7 @@ def replicas(tmp_path: Path) -> Replicas:
 def test_alone_in_the_isr_an_append_is_committed_at_once(replicas: Replicas) -> None:
     replicas.lead()
     (answer,) = replicas.append(batch(b"a", b"b"), acks=-1)
-    assert (answer.error, answer.base_offset, answer.last_offset) == (NONE, 0, 1)
+    assert (answer.error, answer.info.first_offset, answer.info.last_offset) == (NONE, 0, 1)
     assert replicas.manager.produce_purgatory.num_delayed == 0
 
 
@@ -129,7 +129,7 @@ def test_refused_records_name_each_record(tmp_path: Path) -> None:
     (answer,) = replicas.append(batch(b"a", b"b", key=None))
     assert answer.error == ErrorCode.INVALID_RECORD
     assert [index for index, _ in answer.record_errors] == [0, 1]
-    assert answer.log_start_offset == 0
+    assert answer.info.log_start_offset == 0
 
 
 # DeleteRecords
@@ -207,7 +207,7 @@ def test_flush_policy_makes_the_answer_wait_for_the_disk(tmp_path: Path) -> None
     replicas = Replicas(tmp_path, {"flush.messages": "1"})
     replicas.lead()
     (answer,) = replicas.append(batch(b"a"))
-    assert (answer.error, answer.flush_required) == (NONE, True)
+    assert (answer.error, answer.info.flush_required) == (NONE, True)
     assert replicas.manager.partition(TP).log.recovery_point == 1  # type: ignore[union-attr]
 
 
@@ -223,7 +223,7 @@ def test_a_batch_that_is_sent_again_is_acknowledged_when_the_first_one_is_on_the
     first, again = replicas.append(records, acks=acks), replicas.append(records, acks=acks)
     assert (first, again) == ([], [])
     pool.run_all()
-    assert [(answer.error, answer.base_offset) for answer in (*first, *again)] == [(NONE, 0), (NONE, 0)]
+    assert [(answer.error, answer.info.first_offset) for answer in (*first, *again)] == [(NONE, 0), (NONE, 0)]
     assert replicas.append(records, acks=acks), "it is on the disk"
 
 

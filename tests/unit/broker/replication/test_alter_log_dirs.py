@@ -130,7 +130,7 @@ def test_producers_and_epochs_are_copied(tmp_path: Path) -> None:
     assert list(moving.log().active_producers()) == [7]
     assert [(entry.epoch, entry.start_offset) for entry in moving.log().state.leader_epochs.entries] == [(0, 0), (3, 1)]
     duplicate = moving.replicas.append(batch(b"a", producer_id=7, producer_epoch=0, base_sequence=0))
-    assert [(answer.error, answer.base_offset) for answer in duplicate] == [(NONE, 0)]
+    assert [(answer.error, answer.info.first_offset) for answer in duplicate] == [(NONE, 0)]
 
 
 def test_a_log_that_begins_later_is_copied_from_there(tmp_path: Path) -> None:

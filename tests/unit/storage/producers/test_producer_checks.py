@@ -11,7 +11,6 @@ from odradek.protocol.records.batch import RecordBatch
 from odradek.protocol.records.control import ControlRecordType
 from odradek.storage.append_info import AppendOrigin
 from odradek.storage.disk.file_system import OsFileSystem
-from odradek.storage.offsets import LogOffsetMetadata
 from odradek.storage.producers.producer_checks import ProducerChecks
 from odradek.storage.producers.producer_state_manager import ProducerStateManager
 from tests.support.disks.logs import batch, marker
@@ -31,7 +30,7 @@ def transactional(sequence: int = 0) -> RecordBatch:
 def check(checks: ProducerChecks, data: RecordBatch, offset: int, guard: object | None = None) -> object:
     return checks.check(
         data,
-        first_offset=LogOffsetMetadata(offset),
+        first_offset=offset,
         last_offset=offset,
         max_timestamp=0,
         origin=COORDINATOR if data.is_control else CLIENT,

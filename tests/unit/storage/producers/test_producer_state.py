@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage.append_info import AppendOrigin
-from odradek.storage.offsets import LogOffsetMetadata
 from odradek.storage.producers.producer_state import (
     BatchMetadata,
     CompletedTxn,
@@ -49,7 +48,7 @@ def data(
         first_seq=first_seq,
         last_seq=last,
         last_timestamp=60,
-        first_offset=LogOffsetMetadata(offset),
+        first_offset=offset,
         last_offset=offset + ((last - first_seq) & MAX),
         is_transactional=transactional,
     )

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from odradek.storage.append_info import AppendOrigin
 from odradek.storage.disk.file_system import OsFileSystem
-from odradek.storage.offsets import LogOffsetMetadata
 from odradek.storage.producers.producer_state import BatchMetadata, CompletedTxn, ProducerStateEntry
 from odradek.storage.producers.producer_state_manager import (
     CorruptSnapshotError,
@@ -37,7 +36,7 @@ def produce(
         first_seq=0,
         last_seq=0,
         last_timestamp=timestamp,
-        first_offset=LogOffsetMetadata(offset),
+        first_offset=offset,
         last_offset=offset,
         is_transactional=transactional,
     )
@@ -255,7 +254,7 @@ def test_transactions_begun_in_the_same_append_count(producers: ProducerStateMan
         first_seq=0,
         last_seq=0,
         last_timestamp=0,
-        first_offset=LogOffsetMetadata(3),
+        first_offset=3,
         last_offset=3,
         is_transactional=True,
     )
