@@ -109,6 +109,20 @@ class Authority:
             builder = builder.add_extension(x509.SubjectAlternativeName(list(map(_host, hosts))), critical=False)
         return Identity(key, builder.sign(self._key, hashes.SHA256()), self.certificate)
 
+    def revoke(self, *revoked: Identity, days: int = 30) -> str:
+        """The list of revoked certificates in PEM, which is good for `days`; negative: it has expired."""
+        now = datetime.datetime.now(datetime.UTC)
+        builder = x509.CertificateRevocationListBuilder().issuer_name(self._name)
+        builder = builder.last_update(now - 40 * DAY).next_update(now + days * DAY)
+        for identity in revoked:
+            builder = builder.add_revoked_certificate(
+                x509.RevokedCertificateBuilder()
+                .serial_number(identity.certificate.serial_number)
+                .revocation_date(now - DAY)
+                .build()
+            )
+        return builder.sign(self._key, hashes.SHA256()).public_bytes(Encoding.PEM).decode()
+
 
 def one_line(pem: str) -> str:
     """PEM as in a properties file: spaces instead of ends of lines."""

@@ -17,6 +17,7 @@ from odradek.storage.config.config_def import ConfigError
 
 CERTIFICATE: Final = "CERTIFICATE"
 PRIVATE_KEY: Final = "PRIVATE KEY"
+REVOCATION_LIST: Final = "X509 CRL"
 
 _ENTRY: Final = re.compile(
     r"-+BEGIN\s+([A-Z0-9 ]+?)\s*-+\s+(?:[\w-]+:[^\r\n]*[\r\n]+)*([a-zA-Z0-9/+=\s]*)-+END\s[^-]*-+"
@@ -37,6 +38,14 @@ class PemEntry(NamedTuple):
 
 def pem_entries(text: str, name: str) -> list[PemEntry]:
     """The entries whose label ends with `name`. Raises: ConfigError if there is none."""
+    found = pem_entries_if_any(text, name)
+    if not found:
+        raise ConfigError(f"No matching {name} entries in PEM file")
+    return found
+
+
+def pem_entries_if_any(text: str, name: str) -> list[PemEntry]:
+    """The entries whose label ends with `name`. Raises: ConfigError for one that is no Base64."""
     found = []
     for match in _ENTRY.finditer(text):
         label = " ".join(match[1].split())
@@ -45,6 +54,4 @@ def pem_entries(text: str, name: str) -> list[PemEntry]:
                 found.append(PemEntry(label, base64.b64decode("".join(match[2].split()), validate=True)))
             except binascii.Error as error:
                 raise ConfigError(f"Invalid {name} entry in PEM: {error}") from None
-    if not found:
-        raise ConfigError(f"No matching {name} entries in PEM file")
     return found

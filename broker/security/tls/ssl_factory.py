@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import ssl
 import tempfile
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +22,8 @@ from odradek.broker.security.tls.versions import cipher_string, versions
 from odradek.storage.config.config_def import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from odradek.broker.security.tls.settings import TlsSettings
 
 _CLIENT_AUTH: Final = {
@@ -165,21 +168,42 @@ def _trust(context: ssl.SSLContext, store: TrustStore | None, *, is_server: bool
         context.load_verify_locations(cadata=store.certificates)
     except (ssl.SSLError, ValueError) as error:
         raise ConfigError(f"The certificates of {store} cannot be used: {error}") from None
+    if not store.revocation_lists:
+        return
+    try:
+        with _as_file(store.revocation_lists) as path:
+            context.load_verify_locations(cafile=path)
+    except OSError as error:  # SSLError is an OSError
+        raise ConfigError(f"The revocation lists of {store} cannot be used: {error}") from None
+    context.verify_flags |= ssl.VERIFY_CRL_CHECK_CHAIN
 
 
 def _load_chain(context: ssl.SSLContext, store: KeyStore) -> None:
-    """Python's `ssl` reads keys from files only: this one is in memory, or only this user can read it."""
-    fd = os.memfd_create("key-store", os.MFD_CLOEXEC) if hasattr(os, "memfd_create") else -1
+    try:
+        with _as_file(store.key + store.chain) as path:
+            # A function, because OpenSSL would prompt for a missing password at the terminal.
+            context.load_cert_chain(
+                path, password=lambda: "" if store.key_password is None else store.key_password.value
+            )
+    except (OSError, ValueError) as error:  # SSLError is an OSError
+        reason = getattr(error, "reason", None) or "the key cannot be decrypted with ssl.key.password"
+        raise ConfigError(f"The private key of {store} cannot be used with its certificate: {reason}") from None
+
+
+@contextmanager
+def _as_file(text: str) -> Iterator[str]:
+    """The path of a file in memory, or of one that only this user can read.
+
+    Python's `ssl` reads keys and revocation lists from files only. Raises: OSError.
+    """
+    fd = os.memfd_create("store", os.MFD_CLOEXEC) if hasattr(os, "memfd_create") else -1
     path = f"/proc/self/fd/{fd}"
     if fd < 0:
         fd, path = tempfile.mkstemp()
     try:
-        os.write(fd, (store.key + store.chain).encode())
-        # A function, because OpenSSL would prompt for a missing password at the terminal.
-        context.load_cert_chain(path, password=lambda: "" if store.key_password is None else store.key_password.value)
-    except (OSError, ValueError) as error:  # SSLError is an OSError
-        reason = getattr(error, "reason", None) or "the key cannot be decrypted with ssl.key.password"
-        raise ConfigError(f"The private key of {store} cannot be used with its certificate: {reason}") from None
+        with open(fd, "wb", closefd=False) as file:
+            file.write(text.encode())
+        yield path
     finally:
         os.close(fd)
         if not path.startswith("/proc/"):

@@ -1,5 +1,7 @@
 """Key stores and trust stores: PEM files, PEM texts in the configuration, and PKCS12 files.
 
+A trust store in PEM may have lists of revoked certificates (`X509 CRL`), which Apache Kafka ignores.
+
 A file of type JKS is read as PKCS12, as Java does it; one in the old format of Java is refused with the command that
 converts it. PKCS12 needs the package `cryptography`.
 
@@ -12,11 +14,18 @@ import os
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from odradek.broker.security.tls.der import CertificateNames, DerError, certificate_names
-from odradek.broker.security.tls.pem import CERTIFICATE, PRIVATE_KEY, PemEntry, pem_entries
+from odradek.broker.security.tls.pem import (
+    CERTIFICATE,
+    PRIVATE_KEY,
+    REVOCATION_LIST,
+    PemEntry,
+    pem_entries,
+    pem_entries_if_any,
+)
 from odradek.storage.config.config_def import ConfigError, Password
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from odradek.broker.security.tls.settings import StoreSettings
 
@@ -51,6 +60,8 @@ class TrustStore(NamedTuple):
     certificates: str
     """In PEM."""
     file: StoreFile | None
+    revocation_lists: str = ""
+    """In PEM. If there is one, each authority that has signed a certificate of a chain must have its own."""
 
     def __repr__(self) -> str:
         return f"TrustStore({self.file})"
@@ -114,11 +125,11 @@ def load_trust_store(settings: StoreSettings) -> TrustStore | None:
             raise ConfigError("Both SSL trust store location and separate trust certificates are specified.")
         if settings.password is not None:
             raise ConfigError("SSL trust store password cannot be specified for PEM format.")
-        return TrustStore(_certificates(settings.certificates.value), None)
+        return _pem_trust_store(settings.certificates.value, None)
     if is_pem and path is not None:
         if settings.password is not None:
             raise ConfigError("SSL trust store password cannot be specified for PEM format.")
-        return _from_pem_file(path, lambda text, file: TrustStore(_certificates(text), file))
+        return _from_pem_file(path, _pem_trust_store)
     if path is None and settings.password is not None:
         raise ConfigError("SSL trust store is not specified, but trust store password is specified.")
     if path is None:
@@ -152,7 +163,7 @@ def _pem_key_store(chain: str, key: str, key_password: Password | None, file: St
         raise ConfigError(f"Expected one private key, but found {len(keys)}")
     certificates = pem_entries(chain, CERTIFICATE)
     return KeyStore(
-        "".join(entry.text() for entry in certificates),
+        _in_pem(certificates),
         keys[0].text(),
         key_password,
         _names(certificates[0].content),
@@ -160,8 +171,13 @@ def _pem_key_store(chain: str, key: str, key_password: Password | None, file: St
     )
 
 
-def _certificates(text: str) -> str:
-    return "".join(entry.text() for entry in pem_entries(text, CERTIFICATE))
+def _pem_trust_store(text: str, file: StoreFile | None) -> TrustStore:
+    certificates, lists = pem_entries(text, CERTIFICATE), pem_entries_if_any(text, REVOCATION_LIST)
+    return TrustStore(_in_pem(certificates), file, _in_pem(lists))
+
+
+def _in_pem(entries: Sequence[PemEntry]) -> str:
+    return "".join(entry.text() for entry in entries)
 
 
 def _names(certificate: bytes) -> CertificateNames:
@@ -183,7 +199,7 @@ def _pkcs12_key_store(path: str, store_type: str, password: Password) -> KeyStor
         chain.append(issuer)
     entries = [PemEntry(CERTIFICATE, certificate.public_bytes(Encoding.DER)) for certificate in chain]
     key = store.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
-    return KeyStore("".join(entry.text() for entry in entries), key, None, _names(entries[0].content), file)
+    return KeyStore(_in_pem(entries), key, None, _names(entries[0].content), file)
 
 
 def _pkcs12_trust_store(path: str, store_type: str, password: Password | None) -> TrustStore:
@@ -194,9 +210,7 @@ def _pkcs12_trust_store(path: str, store_type: str, password: Password | None) -
     certificates = [entry.certificate for entry in (*own, *store.additional_certs)]
     if not certificates:
         raise ConfigError(f"The SSL truststore {path} has no certificate")
-    return TrustStore(
-        "".join(PemEntry(CERTIFICATE, one.public_bytes(Encoding.DER)).text() for one in certificates), file
-    )
+    return TrustStore(_in_pem([PemEntry(CERTIFICATE, one.public_bytes(Encoding.DER)) for one in certificates]), file)
 
 
 def _pkcs12(path: str, store_type: str, password: Password | None) -> tuple[StoreFile, PKCS12KeyAndCertificates]:

@@ -256,3 +256,72 @@ def resumed(server: SslFactory, client: SslFactory, session: ssl.SSLSession) -> 
             except ssl.SSLWantReadError:
                 continue
     return bool(accepting.session_reused)
+
+
+def checking(*lists: str, trusted: str = AUTHORITY.pem, is_server: bool = True) -> SslFactory:
+    """One end whose trust store has revocation lists; a server demands a certificate."""
+    settings = texts(trusted=None, ssl_client_auth="required") | {
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.certificates": one_line(trusted + "".join(lists)),
+    }
+    return SslFactory(TlsSettings.of_client(settings), is_server=is_server)
+
+
+def test_a_revoked_client_is_refused_and_others_are_not() -> None:
+    other = AUTHORITY.issue("other", hosts=())
+    broker = checking(AUTHORITY.revoke(CLIENT))
+    handshake(broker, client(other))
+    with pytest.raises(ssl.SSLError, match="certificate revoked"):
+        handshake(broker, client(CLIENT))
+    handshake(server(ssl_client_auth="required"), client(CLIENT))
+
+
+def test_a_revoked_broker_is_refused() -> None:
+    handshake(server(), checking(AUTHORITY.revoke(CLIENT), is_server=False))
+    with pytest.raises(ssl.SSLError, match="certificate revoked"):
+        handshake(server(), checking(AUTHORITY.revoke(BROKER), is_server=False))
+
+
+@pytest.mark.parametrize(
+    ("lists", "trusted", "reason"),
+    [
+        ([AUTHORITY.revoke(days=-1)], AUTHORITY.pem, "CRL has expired"),
+        ([OTHER.revoke()], AUTHORITY.pem + OTHER.pem, "unable to get certificate CRL"),
+        ([Authority().revoke()], AUTHORITY.pem, "CRL signature failure"),
+    ],
+    ids=["expired", "of another authority", "forged"],
+)
+def test_lists_that_cannot_be_used_let_no_one_in(lists: list[str], trusted: str, reason: str) -> None:
+    with pytest.raises(ssl.SSLError, match=reason):
+        handshake(checking(*lists, trusted=trusted), client(CLIENT))
+
+
+def test_a_list_for_each_authority() -> None:
+    client_of_other = OTHER.issue("client", hosts=())
+    broker = checking(AUTHORITY.revoke(CLIENT), OTHER.revoke(), trusted=AUTHORITY.pem + OTHER.pem)
+    handshake(broker, client(client_of_other))
+    with pytest.raises(ssl.SSLError, match="certificate revoked"):
+        handshake(broker, client(CLIENT))
+
+
+def test_a_list_that_is_none() -> None:
+    broken = AUTHORITY.revoke().replace("MI", "AA", 1)
+    with pytest.raises(ConfigError, match=r"The revocation lists of TrustStore\(None\) cannot be used"):
+        checking(broken)
+
+
+def test_a_list_is_replaced_with_its_store(tmp_path: Path) -> None:
+    path = tmp_path / "trust.pem"
+    path.write_text(AUTHORITY.pem)
+    settings = texts(trusted=None, ssl_client_auth="required") | {
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(path),
+    }
+    before = SslFactory(TlsSettings.of_client(settings), is_server=True)
+    handshake(before, client(CLIENT))
+    path.write_text(AUTHORITY.pem + AUTHORITY.revoke(CLIENT))
+    os.utime(path, ns=(1, 1))
+    after = before.reconfigured(before.settings)
+    assert after is not before
+    with pytest.raises(ssl.SSLError, match="certificate revoked"):
+        handshake(after, client(CLIENT))
