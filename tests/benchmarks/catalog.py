@@ -14,6 +14,7 @@ HERE: Final = Path(__file__).parent
 
 GROUPS: Final = (
     "start_up",
+    "commands",
     "produce",
     "consume",
     "latency",
@@ -40,7 +41,6 @@ GROUPS: Final = (
 
 BESIDE_APACHE: Final = (
     "test_kit",
-    "commands",
     "failover",
     "idle_partitions",
     "compaction",

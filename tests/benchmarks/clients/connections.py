@@ -10,11 +10,14 @@ from contextlib import asynccontextmanager
 from itertools import cycle
 from typing import Any, Final
 
+from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.schema import Request
 from odradek.protocol.headers import RequestHeader, decode_response, encode_request
+from tests.support.wire.requests import build
 
 AT_ONCE: Final = 40
 """Connections that are opened at the same time: a broker has room for 50 (`socket.listen.backlog.size`)."""
+API_VERSIONS: Final = build(ApiKey.API_VERSIONS)
 
 
 class Connection:
@@ -40,12 +43,17 @@ class Connection:
 
 @asynccontextmanager
 async def connections(host: str, port: int, count: int) -> AsyncIterator[list[Connection]]:
-    """So many open connections."""
+    """So many connections, each with an answer to ApiVersions, which clients ask first."""
     made: list[Connection] = []
+
+    async def open_one() -> None:
+        connection = Connection(*await asyncio.open_connection(host, port))
+        made.append(connection)
+        await connection.call(API_VERSIONS, 0)
+
     try:
         while len(made) < count:
-            some = (asyncio.open_connection(host, port) for _ in range(min(AT_ONCE, count - len(made))))
-            made += [Connection(*each) for each in await asyncio.gather(*some)]
+            await asyncio.gather(*(open_one() for _ in range(min(AT_ONCE, count - len(made)))))
         yield made
     finally:
         for connection in made:

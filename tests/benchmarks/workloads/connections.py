@@ -1,4 +1,4 @@
-"""One to five thousand connections: how long they take to open, and what a request of each costs."""
+"""One to five thousand connections: how long until each has a first answer, and what a request of each costs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def _drive(count: int, side: Side) -> Figures:
         found = await latencies(made, frame, requests, AT_ONCE)
         elapsed_s, used = time.perf_counter() - started, side.usage() - before
         figures = {
-            ("all are open after", "s"): opened_s,
+            ("each has an answer after", "s"): opened_s,
             ("opening", "CPU µs/connection"): (before - at_first).total_s / count * 1e6,
             ("requests", "requests/s"): requests / elapsed_s,
             ("a request", "CPU µs"): used.total_s / requests * 1e6,
@@ -54,7 +54,7 @@ async def _drive(count: int, side: Side) -> Figures:
 WORKLOADS: Final = tuple(
     Workload(
         name=f"connections/{count}",
-        description=f"{count:,} connections with one-record Produce requests in turn, {min(AT_ONCE, count)} at a time",
+        description=f"One-record Produce requests over {count:,} connections in turn, {min(AT_ONCE, count)} at a time",
         setup=ONE_NODE,
         prepare=prepare,
         drive=partial(drive, count),
