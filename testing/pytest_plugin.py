@@ -183,6 +183,7 @@ def _pair(line: str) -> tuple[str, str]:
 
 
 def _section(broker: Broker) -> tuple[str, str]:
+    from odradek.testing.assertions import failure_report  # noqa: F401 - registers its question
     from odradek.testing.node.ports import BrokerStopped
 
     try:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from odradek.controller.model.topic_names import INTERNAL_TOPICS
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.testing.assertions import transaction_steps
+from odradek.testing.assertions.asking import ask
 from odradek.testing.assertions.group_questions import view_of
 from odradek.testing.assertions.group_steps import lines_of
 from odradek.testing.assertions.request_steps import line_of
@@ -17,6 +18,7 @@ from odradek.testing.observations.recorded_request import RecordedRequest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from odradek.testing.assertions.asking import Steps
     from odradek.testing.observations.observations import ObservedBroker
 
 REQUESTS_MAX: Final = 20
@@ -44,6 +46,11 @@ async def failure_report(broker: ObservedBroker) -> str:
     return "\n".join(
         line for title, lines in sections for line in (f"{title}:", *(f"  {line}" for line in lines or ["none"]))
     )
+
+
+def report() -> Steps[str]:
+    """The same, asked by a test."""
+    return ask(str, "failure_report")
 
 
 def _requests(broker: ObservedBroker) -> Iterator[str]:

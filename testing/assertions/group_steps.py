@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 GroupWhere = Callable[[GroupView], object]
 
 
+def ids() -> Steps[list[str]]:
+    """The ids of all groups, sorted."""
+    return ask(list, "groups")
+
+
 def view(group_id: str) -> Steps[GroupView]:
     """The group now."""
     answer = yield from ask(GroupAnswer, "group_view", group_id=group_id)
@@ -54,7 +59,7 @@ def has_offset(topic: str, partition: int, offset: int) -> GroupWhere:
 
 def _what_is_there(group: GroupView) -> Steps[str]:
     if group.state == MISSING:
-        names = yield from ask(list, "groups")
+        names = yield from ids()
         return f"there is no such group; there are: {', '.join(names) or 'none'}"
     return "\n".join(lines_of(group))
 

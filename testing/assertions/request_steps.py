@@ -77,6 +77,16 @@ def select(selection: Selection) -> Steps[list[RecordedRequest]]:
     return found
 
 
+def last_number() -> Steps[int]:
+    """The number of the request that was answered last."""
+    return ask(int, "last_request_number")
+
+
+def clear() -> Steps[None]:
+    """Forget the recorded requests."""
+    yield from ask(type(None), "clear_requests")
+
+
 def wait_for(selection: Selection, count: int, timeout_s: float) -> Steps[list[RecordedRequest]]:
     """The requests, when there are `count`. Raises: WaitTimedOut, BrokerStopped."""
     deadline = Deadline(timeout_s)

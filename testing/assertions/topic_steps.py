@@ -16,7 +16,7 @@ from odradek.testing.observations.records import Record, records_in
 
 if TYPE_CHECKING:
     from odradek.testing.assertions.asking import Steps
-    from odradek.testing.assertions.record_questions import Isolation
+    from odradek.testing.assertions.record_questions import Isolation, ProducerView
 
 RECORDS_MAX: Final = 1_000_000
 BYTES_MAX: Final = 256 * 1024 * 1024
@@ -28,6 +28,16 @@ SHOWN_RECORDS: Final = 10
 Where = Callable[[Record], object]
 Offsets = int | Mapping[int, int] | None
 """An offset for all partitions, or one for each."""
+
+
+def names(*, internal: bool) -> Steps[list[str]]:
+    """The names of all topics, sorted."""
+    return ask(list, "topics", internal=internal)
+
+
+def producers(topic: str, partition: int) -> Steps[list[ProducerView]]:
+    """The idempotent and transactional producers that the log of the partition knows. Raises: KafkaError."""
+    return ask(list, "producers", topic=topic, partition=partition)
 
 
 class Reading:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -116,3 +118,13 @@ def test_one_of_two_starts_at_the_same_time_is_refused() -> None:
     for thread in set(threading.enumerate()) - threads:
         thread.join(10)
         assert not thread.is_alive()
+
+
+IMPORTED = "from odradek.testing import Broker; import sys; print(*sorted(sys.modules))"
+
+
+def test_importing_it_imports_neither_a_broker_nor_its_views() -> None:
+    done = subprocess.run([sys.executable, "-c", IMPORTED], check=True, capture_output=True, text=True, timeout=60)
+    found = set(done.stdout.split())
+    assert "odradek.testing.broker" in found
+    assert not {"asyncio", "odradek.broker", "odradek.coordinator", "odradek.protocol", "odradek.storage"} & found

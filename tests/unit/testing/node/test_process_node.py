@@ -8,7 +8,7 @@ import pytest
 from odradek.broker.machine.startup_error import StartupError
 from odradek.controller.tree.metadata_tree import NoNode
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.testing.assertions import broker_assertions  # noqa: F401 - registers its questions
+from odradek.testing.assertions import group_questions, record_questions  # noqa: F401 - register their questions
 from odradek.testing.node.ports import BrokerStopped
 from odradek.testing.node.process_node import ProcessNode
 from odradek.testing.node.questions import lifecycle  # noqa: F401 - registers its questions
