@@ -1,4 +1,4 @@
-"""The program of a broker that has a process of its own.
+"""What a process does that is a broker for tests.
 
     stdin     test process -> broker     first the settings, then (number, module, question, arguments)
     stdout    broker -> test process     (number, is it an error, value or error); number 0: the start

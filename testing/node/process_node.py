@@ -1,7 +1,8 @@
 """A broker in a process of its own: the test process and the broker do not share an interpreter.
 
-The process gets questions through its standard input and answers through its standard output; its program is
-`odradek.testing.node.child`. It ends when its standard input is closed, so it does not outlive a killed test process.
+The process gets questions through its standard input and answers through its standard output; a fork server starts it,
+and it runs `odradek.testing.node.child`. It ends when its standard input is closed, so it does not outlive a killed
+test process.
 """
 
 from __future__ import annotations
@@ -9,25 +10,26 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import subprocess
-import sys
 import threading
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 from weakref import WeakSet
 
 from odradek.storage.disk.worker import read_message, write_message
+from odradek.testing.node.fork_server import ForkServers
 from odradek.testing.node.ports import BrokerStopped, Started
 from odradek.testing.node.questions.questions import find
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-COMMAND: Final = (sys.executable, "-c", "import gc; gc.disable(); from odradek.testing.node.child import main; main()")
-"""Not `-m`: classes pickled there would belong to the module `__main__`."""
+    from odradek.testing.node.fork_server import ForkServer
 
 START: Final = 0
 """The number of the answer to the start."""
+
+STDERR: Final = 2
+"""The descriptor, which need not be that of `sys.stderr`."""
 
 
 class ProcessNode:
@@ -35,7 +37,8 @@ class ProcessNode:
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         self._settings = dict(settings)
-        self._process: subprocess.Popen[bytes] | None = None
+        self._requests: BinaryIO | None = None
+        self._process_id: int | None = None
         self._lock = threading.Lock()
         self._numbers = itertools.count(START + 1)
         self._waiting: dict[int, Future[object]] = {}
@@ -46,30 +49,31 @@ class ProcessNode:
     def start(self) -> Future[Started]:
         started: Future[Started] = Future()
         self._waiting[START] = cast("Future[object]", started)
-        process = self._process = subprocess.Popen(
-            COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment()
-        )
+        (its_requests, requests), (answers, its_answers) = os.pipe(), os.pipe()
+        self._requests = os.fdopen(requests, "wb")
         _NODES.add(self)
-        threading.Thread(target=self._receive, args=(process,), name="odradek-broker", daemon=True).start()
+        pipes = (its_requests, its_answers, os.fdopen(answers, "rb"))
+        threading.Thread(target=self._run, args=pipes, name="odradek-broker", daemon=True).start()
         self._send(self._settings)
         return started
 
     @property
     def process_id(self) -> int | None:
         """None before the start."""
-        return None if self._process is None else self._process.pid
+        return self._process_id
 
     def send_signal(self, number: int) -> None:
         """Does nothing if the process has ended: its id may be another's by now."""
-        if self._process is not None:
-            self._process.send_signal(number)
+        with self._lock:
+            if self._process_id is not None and not self._has_ended:
+                os.kill(self._process_id, number)
 
     def submit(self, name: str, arguments: Mapping[str, object]) -> Future[object]:
         function = find(name)
         future: Future[object] = Future()
         number = next(self._numbers)
         with self._lock:
-            if self._has_ended or self._process is None:
+            if self._has_ended or self._requests is None:
                 future.set_exception(BrokerStopped("The broker does not run"))
                 return future
             self._waiting[number] = future
@@ -77,36 +81,58 @@ class ProcessNode:
         return future
 
     def stop(self) -> Future[None]:
-        process = self._process
-        if process is None:
-            if not self._stopped.done():
-                self._stopped.set_result(None)
-        else:
-            self._close_input(process)
+        if self._requests is not None:
+            self._close_requests()
+        elif not self._stopped.done():
+            self._stopped.set_result(None)
         return self._stopped
 
     def _send(self, message: object) -> None:
-        assert self._process is not None
-        with self._lock, contextlib.suppress(BrokenPipeError, ValueError):  # `_receive` fails those who wait
-            write_message(cast("BinaryIO", self._process.stdin), message)
+        with self._lock, contextlib.suppress(BrokenPipeError, ValueError):  # `_run` fails those who wait
+            write_message(cast("BinaryIO", self._requests), message)
 
-    def _close_input(self, process: subprocess.Popen[bytes]) -> None:
+    def _close_requests(self) -> None:
         with self._lock, contextlib.suppress(BrokenPipeError):
-            cast("BinaryIO", process.stdin).close()
+            cast("BinaryIO", self._requests).close()
 
     def close_in_fork(self) -> None:
         """A forked process must not hold the pipe open: the broker ends when the last holder has closed it."""
-        if self._process is not None and not self._has_ended:
+        if self._requests is not None and not self._has_ended:
             with contextlib.suppress(OSError, ValueError):  # the pipe may be closed already
-                os.close(cast("BinaryIO", self._process.stdin).fileno())
+                os.close(self._requests.fileno())
 
     # In the thread
 
-    def _receive(self, process: subprocess.Popen[bytes]) -> None:
-        output = cast("BinaryIO", process.stdout)
+    def _run(self, its_requests: int, its_answers: int, answers: BinaryIO) -> None:
+        """From the fork to the end of the process."""
+        with answers:
+            try:
+                server, self._process_id = FORK_SERVERS.fork((its_requests, its_answers, STDERR))
+            except (OSError, EOFError) as error:
+                return self._end(f"The process of the broker cannot be started: {error!r}")
+            finally:
+                os.close(its_requests)
+                os.close(its_answers)
+            self._receive(answers)
+        with self._lock:
+            self._has_ended = True  # before the process id may be another's
+        self._end(f"The process of the broker has ended with status {_status(server, self._process_id)}")
+
+    def _end(self, why: str) -> None:
+        self._close_requests()
+        with self._lock:
+            self._has_ended = True
+            waiting = list(self._waiting.values())
+            self._waiting.clear()
+        for future in waiting:
+            if future.set_running_or_notify_cancel():
+                future.set_exception(BrokerStopped(why))
+        self._stopped.set_result(None)
+
+    def _receive(self, answers: BinaryIO) -> None:
         with contextlib.suppress(EOFError, OSError):
             while True:
-                number, is_error, value = cast("tuple[int, bool, object]", read_message(output))
+                number, is_error, value = cast("tuple[int, bool, object]", read_message(answers))
                 future = self._waiting.pop(number)
                 if not future.set_running_or_notify_cancel():
                     continue  # nobody waits for the answer any more
@@ -114,18 +140,17 @@ class ProcessNode:
                     future.set_result(value)
                 else:
                     future.set_exception(cast("BaseException", value))
-        output.close()
-        self._close_input(process)
-        status = process.wait()
-        with self._lock:
-            self._has_ended = True
-            waiting = list(self._waiting.values())
-            self._waiting.clear()
-        for future in waiting:
-            if future.set_running_or_notify_cancel():
-                future.set_exception(BrokerStopped(f"The process of the broker has ended with status {status}"))
-        self._stopped.set_result(None)
 
+
+def _status(server: ForkServer, process_id: int) -> int | None:
+    """None if the server was killed, too."""
+    try:
+        return server.wait(process_id)
+    except (OSError, EOFError, ValueError):
+        return None
+
+
+FORK_SERVERS: Final = ForkServers()
 
 _NODES: Final[WeakSet[ProcessNode]] = WeakSet()
 
@@ -136,8 +161,3 @@ def _close_in_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_close_in_fork)
-
-
-def _environment() -> dict[str, str]:
-    """The module search path of this process."""
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from odradek.controller.tree.metadata_tree import Create, NoNode
@@ -79,3 +80,14 @@ class Unreadable(Exception):
 @question
 async def raise_what_cannot_be_unpickled(broker: RunningBroker, text: str) -> None:
     raise Unreadable(text, "")
+
+
+@question
+async def what_it_inherits(broker: RunningBroker, variable: str, module: str) -> tuple[str | None, str, bool]:
+    """The value of an environment variable, the working directory, whether the module can be found."""
+    return os.environ.get(variable), os.getcwd(), find_spec(module) is not None
+
+
+@question
+async def print_in_broker(broker: RunningBroker, text: str) -> None:
+    print(text, flush=True)
