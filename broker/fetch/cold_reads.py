@@ -145,7 +145,7 @@ class ColdReads:
     def _segment_of(self, fetch: PartitionFetch) -> LogSegment | None:
         """The segment of the fetch offset; None if everything that the fetch needs is assumed to be in memory."""
         log = None if fetch.topic is None else self._log(TopicPartition(fetch.topic, fetch.partition))
-        if log is None or log.log_end_offset - fetch.fetch_offset <= RECENT_RECORDS:
+        if log is None or log.local_log.log_end_offset - fetch.fetch_offset <= RECENT_RECORDS:
             return None
         return log.segments.floor(fetch.fetch_offset) if fetch.fetch_offset >= log.log_start_offset else None
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from odradek.broker.fetch.fetch_session import Answers, FetchSession, Key, PartitionFetch
+from odradek.broker.fetch.fetch_session import PARTITIONS_A_STEP, Answers, FetchSession, Key, PartitionFetch
 from odradek.broker.fetch.fetch_session_cache import INVALID_SESSION_ID, FetchSessionCache
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse
@@ -104,9 +104,7 @@ class FetchContext:
         return self.session is not None and result.is_sent
 
     def respond(self, answers: Answers, now_ms: int) -> Generator[None, None, FetchResponse]:
-        """Build the response for `answers`, in their order, and the new session if one is requested. Each partition is
-        a step.
-        """
+        """Build the response for `answers`, in their order, and the new session if one is requested, in steps."""
         if self.error != ErrorCode.NONE:
             return FetchResponse(error_code=self.error, session_id=INVALID_SESSION_ID)
         session = self.session
@@ -167,8 +165,8 @@ def _by_topic(answers: Answers) -> Generator[None, None, list[FetchableTopicResp
     """Group consecutive partitions of one topic; the order of partitions stays."""
     topics: list[FetchableTopicResponse] = []
     last: tuple[str | None, bytes] | None = None
-    for fetch, data in answers:
-        if topics:
+    for number, (fetch, data) in enumerate(answers, 1):
+        if number % PARTITIONS_A_STEP == 0:
             yield
         if last != (fetch.topic, fetch.topic_id):
             last = (fetch.topic, fetch.topic_id)
@@ -186,7 +184,7 @@ def new_context(
     asked_by: AskedBy,
     now_ms: int,
 ) -> Generator[None, None, FetchContext]:
-    """The context of `request`. Each partition is a step; the epoch of a session is checked and moved on in one step.
+    """The context of `request`. The epoch of a session is checked and moved on in one step.
 
     `topic_name` resolves topic ids (v13 on) to names; topics with an unknown id have the name None.
     """
@@ -230,7 +228,7 @@ def _requested(
     for topic in request.topics:
         name = topic.topic if version < TOPIC_ID_VERSION else topic_name(topic.topic_id)
         for part in topic.partitions:
-            if found:
+            if found and len(found) % PARTITIONS_A_STEP == 0:
                 yield
             fetch = PartitionFetch(
                 name,

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 Key = tuple[bytes | str | None, int]
 
+PARTITIONS_A_STEP: Final = 16
+"""Partitions of a fetch that are read, or looked at, in one step: a fifth of a millisecond."""
+
 NO_PREFERRED_REPLICA: Final = -1
 """Kafka: FetchResponse.INVALID_PREFERRED_REPLICA_ID."""
 

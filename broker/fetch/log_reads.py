@@ -1,6 +1,6 @@
 """Reads for Fetch requests: several partitions within the limits of one answer, at once or when there is enough data.
 
-Reading a partition is synchronous and one step of the work. A fetch with fewer than `min_bytes` goes into the purgatory
+A read is synchronous, and `PARTITIONS_A_STEP` are one step. A fetch with fewer than `min_bytes` goes into the purgatory
 of fetches; changes of its partitions' offsets complete it.
 
 Kafka: ReplicaManager.fetchMessages, ReplicaManager.readFromLog.
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.fetch.cold_reads import ColdReads
 from odradek.broker.fetch.delayed_fetch import DelayedFetch
-from odradek.broker.fetch.fetch_session import NO_PREFERRED_REPLICA
+from odradek.broker.fetch.fetch_session import NO_PREFERRED_REPLICA, PARTITIONS_A_STEP
 from odradek.broker.fetch.replica_selector import preferred_read_replica
 from odradek.broker.fetch.results import EXPECTED_READ_ERRORS, FetchParams, LogReadResult
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -72,18 +72,15 @@ class LogReads:
         session: FetchSession | None = None,
         refused: Collection[PartitionFetch] = (),
     ) -> Steps:
-        """Read, one partition a step. `respond` is called then, or when there are `min_bytes` to read or `max_wait_ms`
-        is over.
+        """Read, `PARTITIONS_A_STEP` a step. `respond` is called then, or when there are `min_bytes` to read or
+        `max_wait_ms` is over.
 
         With a `session` the fetch also waits for its resting partitions, but not for those in `refused`, which the
         response has an error for. Call `cold_reads` first.
         """
         if session is not None and params.is_from_follower:
             session.last_fetch.ms = self._clock.monotonic_ms()
-        results = yield from self._read(params, fetches, repeat(None), update_follower_state=True)
-        readable = 0
-        for result in results:
-            readable += result.size_in_bytes
+        results, readable = yield from self._read(params, fetches, repeat(None), update_follower_state=True)
         answer_now = (
             params.max_wait_ms <= 0
             or (not fetches and session is None)
@@ -104,18 +101,19 @@ class LogReads:
         known: Iterable[LogReadResult | None] = repeat(None),
     ) -> list[LogReadResult]:
         """Read at the end of a wait. `known`: results of the first read that are still valid and have no data."""
-        return run_through(self._read(params, fetches, known, update_follower_state=False))
+        results, _ = run_through(self._read(params, fetches, known, update_follower_state=False))
+        return results
 
     def let_rest(self, params: FetchParams, results: Sequence[LogReadResult]) -> Steps:
-        """Let partitions rest whose whole state their session has sent. Each partition is a step.
+        """Let partitions rest whose whole state their session has sent. `PARTITIONS_A_STEP` are a step.
 
         Partitions of a consumer do not rest when it may be sent to another replica, which depends on more than the
         partition. Those of a follower that is not in sync do not rest: each of its fetches may bring it into the ISR.
         """
         if self._selector is not None and not params.is_from_follower:
             return
-        for index, result in enumerate(results):
-            if index:
+        for number, result in enumerate(results, 1):
+            if number % PARTITIONS_A_STEP == 0:
                 yield None
             fetch = result.fetch
             session = fetch.session
@@ -145,16 +143,17 @@ class LogReads:
         known: Iterable[LogReadResult | None],
         *,
         update_follower_state: bool,
-    ) -> Generator[None, None, list[LogReadResult]]:
-        """Read each partition in order, within `max_bytes` together.
+    ) -> Generator[None, None, tuple[list[LogReadResult], int]]:
+        """Read each partition in order, within `max_bytes` together; returns the results and their bytes.
 
         The first partition with data returns at least one whole batch, even beyond the limits.
         """
         left = params.max_bytes
         min_one_message = not params.hard_max_bytes
         results: list[LogReadResult] = []
+        readable = 0
         for fetch, known_result in zip(fetches, known, strict=False):
-            if results:
+            if results and len(results) % PARTITIONS_A_STEP == 0:
                 yield
             if known_result is not None:
                 results.append(known_result)
@@ -164,8 +163,9 @@ class LogReads:
             if size > 0:
                 min_one_message = False
                 left = max(0, left - size)
+                readable += size
             results.append(result)
-        return results
+        return results, readable
 
     def _read_one(
         self,
@@ -182,9 +182,10 @@ class LogReads:
             assert fetch.topic is not None
             topic_partition = TopicPartition(fetch.topic, fetch.partition)
             partition = self._partitions.partition_of_topic(topic_partition, fetch.topic_id)
-            preferred = self._preferred_read_replica(partition, params, fetch.fetch_offset)
-            if preferred is not None:
-                return _redirect(partition, fetch, preferred)
+            if self._selector is not None:
+                preferred = self._preferred_read_replica(self._selector, partition, params, fetch.fetch_offset)
+                if preferred is not None:
+                    return _redirect(partition, fetch, preferred)
             info = partition.read(
                 fetch_offset=fetch.fetch_offset,
                 max_bytes=max_bytes,
@@ -212,29 +213,32 @@ class LogReads:
         fetched = info.fetched
         # Half a batch is dropped (v3 on): the next fetch returns the whole one.
         is_useless = fetched is not None and fetched.first_entry_incomplete and not params.hard_max_bytes
-        if fetched is not None and (is_useless or self.is_held_back(partition, params)):
+        if fetched is not None and (is_useless or (params.is_from_follower and self.is_held_back(partition, params))):
             fetched = FetchDataInfo(fetched.fetch_offset_metadata, EMPTY_RECORDS)
         return LogReadResult(
-            fetch=fetch,
-            fetched=fetched,
-            diverging_epoch=info.diverging_epoch,
-            high_watermark=info.high_watermark,
-            log_start_offset=info.log_start_offset,
-            last_stable_offset=info.last_stable_offset,
+            fetch,
+            ErrorCode.NONE,
+            fetched,
+            info.diverging_epoch,
+            info.high_watermark,
+            info.log_start_offset,
+            info.last_stable_offset,
         )
 
     def is_held_back(self, partition: Partition, params: FetchParams) -> bool:
         """Whether the reader is a follower that the throttle denies records of the partition now."""
         return params.is_from_follower and self.throttle.holds_back(partition, params.replica_id)
 
-    def _preferred_read_replica(self, partition: Partition, params: FetchParams, fetch_offset: int) -> int | None:
+    def _preferred_read_replica(
+        self, selector: ReplicaSelector, partition: Partition, params: FetchParams, fetch_offset: int
+    ) -> int | None:
         client = params.client
-        if self._selector is None or client is None or params.is_from_follower or not partition.is_leader:
+        if client is None or params.is_from_follower or not partition.is_leader:
             return None
         assert partition.leader_id is not None
         snapshot = self._metadata_cache.snapshot
         return preferred_read_replica(
-            self._selector,
+            selector,
             client,
             fetch_offset,
             leader=partition.leader_id,

@@ -56,15 +56,12 @@ class OpenFiles:
         self._first_reserved = descriptors.log_files
         self._entries: OrderedDict[Evictable, None] = OrderedDict()
         self.mark_used: Callable[[Evictable], None] = self._entries.move_to_end
-        """Mark a registered entry as just used. Most appends do so twice: hence without a call of Python."""
+        """Mark a registered entry as just used. Most appends do so twice: hence without a call of Python.
+
+        Raises: KeyError for an entry that is not registered."""
 
     def __len__(self) -> int:
         return len(self._entries)
-
-    def touch(self, entry: Evictable) -> None:
-        """`mark_used`, ignored if its owner closed the entry."""
-        if entry in self._entries:
-            self._entries.move_to_end(entry)
 
     def retry(self, open_it: Callable[[], T]) -> T:
         """Open a descriptor that is not registered here. After EMFILE, evicts others and tries once more."""

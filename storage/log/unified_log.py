@@ -313,7 +313,7 @@ class UnifiedLog:
         """Records from the batch that contains `start_offset` to the limit of the isolation. Raises KafkaError."""
         if self.log_dir.failure is not None:
             self.state.raise_offline()
-        if start_offset < self.log_start_offset:
+        if start_offset < self.watermarks.log_start_offset:
             raise KafkaError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
                 f"Received request for offset {start_offset} for partition {self.topic_partition}, but we only have "

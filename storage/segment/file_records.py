@@ -105,8 +105,8 @@ class FileRecords:
         """The descriptor, opened if needed. Any later open may close it: use `pin` to keep it."""
         if self._fd < 0:
             self._fd = self._open_files.opening(self, lambda: self._fs.open(self.path))
-        else:
-            self._open_files.touch(self)
+        elif not self._closed:
+            self._open_files.mark_used(self)
         return self._fd
 
     def append(self, parts: Sequence[Bytes]) -> int:
@@ -263,7 +263,8 @@ class FileRecords:
         """Like `pin`, but without using a reserved descriptor: a client may keep the file open for long."""
         if self._fd < 0:
             self._fd = self._open_files.opening_for_client(self, lambda: self._fs.open(self.path))
-        return self.pin()
+        self._pins += 1
+        return self.fileno()
 
     def unpin(self) -> None:
         self._pins -= 1

@@ -21,7 +21,7 @@ from odradek.broker.apis.leaders import name_leader
 from odradek.broker.apis.records.isolation import READ_COMMITTED, require_isolation_level
 from odradek.broker.apis.services import SMALL_REQUEST_PARTITIONS, now_or_in_slices
 from odradek.broker.fetch.fetch_context import AskedBy, FetchContext, new_context
-from odradek.broker.fetch.fetch_session import Answers, PartitionFetch, records_size
+from odradek.broker.fetch.fetch_session import PARTITIONS_A_STEP, Answers, PartitionFetch, records_size
 from odradek.broker.fetch.lazy_down_conversion import LazyDownConversionRecords, convert_firsts
 from odradek.broker.fetch.replica_selector import ClientMetadata
 from odradek.broker.fetch.results import FetchParams, LogReadResult
@@ -101,8 +101,8 @@ def _fetch(
         may_read = yield from _authorized_topics(broker, ctx, context, asked_by)
     erroneous: list[tuple[PartitionFetch, PartitionData]] = []
     interesting: list[PartitionFetch] = []
-    for index, fetch in enumerate(context.partitions):
-        if index:
+    for number, fetch in enumerate(context.partitions, 1):
+        if number % PARTITIONS_A_STEP == 0:
             yield None
         error = _refusal(broker, fetch, may_read)
         if error != ErrorCode.NONE:
@@ -201,8 +201,8 @@ def _respond(
     endpoints: dict[int, NodeEndpoint] = {}
     answers = []
     to_convert: list[tuple[PartitionData, LazyDownConversionRecords]] = []
-    for index, result in enumerate(results):
-        if index:
+    for number, result in enumerate(results, 1):
+        if number % PARTITIONS_A_STEP == 0:
             yield None
         if version >= FIRST_ZSTD_VERSION and context.has_sent(result):
             continue  # after the first response only partitions that have changed

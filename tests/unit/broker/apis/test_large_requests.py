@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from odradek.broker.apis.services import SMALL_REQUEST_PARTITIONS
+from odradek.broker.fetch.fetch_session import PARTITIONS_A_STEP
 from odradek.protocol.codec.source_writer import ELEMENTS_A_STEP
 from odradek.timer.sliced_work import SlicedWork, Steps
 from tests.benchmarks.loop_pauses.requests_naming import LARGE_REQUESTS, PER_TOPIC
@@ -17,7 +18,7 @@ DECODING = 0.9 / ELEMENTS_A_STEP
 
 STEPS = {
     "Produce": 1.9 / SMALL_REQUEST_PARTITIONS + DECODING,
-    "Fetch without a session": 3 + DECODING,
+    "Fetch without a session": 2.9 / PARTITIONS_A_STEP + DECODING,
     "DeleteRecords": 2,
     "AddPartitionsToTxn": 2,
     "WriteTxnMarkers": 2,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from odradek.broker.fetch.fetch_context import FINAL_EPOCH, MAX_EPOCH
+from odradek.broker.fetch.fetch_session import PARTITIONS_A_STEP
 from odradek.broker.fetch.results import LogReadResult
 from odradek.broker.partition.partition_news import PartitionNews
 from odradek.protocol.errors import ErrorCode
@@ -133,7 +134,8 @@ def test_a_request_changes_one_partition_of_its_session_a_step() -> None:
     assert session is not None
     making = broker.opening(request(*range(1, MANY + 1), session=session_id, epoch=1))
     sizes = [len(session.partitions) for _ in making]
-    assert sizes == [1] * (MANY - 1) + list(range(2, MANY + 2)), "they are named first"
+    named = [1] * ((MANY - 1) // PARTITIONS_A_STEP)
+    assert sizes == named + list(range(2, MANY + 2)), "they are named first"
 
 
 def test_changed_answers_are_selected_one_partition_a_step() -> None:
@@ -142,7 +144,7 @@ def test_changed_answers_are_selected_one_partition_a_step() -> None:
     context = broker.open(request(session=session_id, epoch=1))
     answers = [(fetch, told(fetch.partition, high_watermark=1)) for fetch in context.partitions]
     told_of = [sum(fetch.sent_high_watermark == 1 for fetch, _ in answers) for _ in context.respond(answers, 0)]
-    assert told_of == [*range(MANY), *[MANY] * (MANY - 1)]
+    assert told_of == [*range(MANY), *[MANY] * (MANY // PARTITIONS_A_STEP)]
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def opened(files: OpenFiles, *names: str, in_use: bool = False) -> list[Holder]:
 def test_limit_evicts_the_least_recently_used() -> None:
     files = OpenFiles(limit=3)
     a, b, c = opened(files, "a", "b", "c")
-    files.touch(a)
+    files.mark_used(a)
     (d,) = opened(files, "d")
     assert d.open
     assert not b.open

@@ -395,11 +395,12 @@ def test_bytes_sent_to_followers_of_throttled_partitions_are_counted(
 def test_consumer_gets_the_preferred_replica(broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[object, ...]] = []
 
-    def prefer(reads: LogReads, partition: Partition, params: FetchParams, offset: int) -> int | None:
+    def prefer(reads: LogReads, selector: object, partition: Partition, params: FetchParams, offset: int) -> int | None:
         asked.append((params.client, offset))
         return None if params.client is None else 7
 
     monkeypatch.setattr(LogReads, "_preferred_read_replica", prefer)
+    monkeypatch.setattr(broker.services.replica_manager.reads, "_selector", object())
     (data,) = answers(broker, fetch(broker, ("t", 0, 1), rack_id="r", max_wait_ms=500))
     assert (data.preferred_read_replica, data.records, data.high_watermark > 0) == (7, b"", True)
     (data,) = answers(broker, fetch(broker, ("t", 0, 1), version=10), 10)
