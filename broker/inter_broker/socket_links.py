@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from odradek.broker.network.frames.frame_buffers import FrameBuffers
@@ -33,15 +34,54 @@ async def connect(
     end_point: EndPoint, make_receiver: Callable[[], AnswerReceiver], context: ssl.SSLContext | None
 ) -> AnswerReceiver:
     """Connect over TCP, with TLS if there is a context. Small requests are not delayed: both loops set TCP_NODELAY."""
+    if context is not None:
+        return await _connect_with_tls(end_point, make_receiver, context)
     loop = asyncio.get_running_loop()
-    _, receiver = await loop.create_connection(
-        make_receiver,
-        end_point.host,
-        end_point.port,
-        ssl=context,
-        server_hostname=None if context is None else end_point.host,
-    )
+    _, receiver = await loop.create_connection(make_receiver, end_point.host, end_point.port)
     return receiver
+
+
+async def _connect_with_tls(
+    end_point: EndPoint, make_receiver: Callable[[], AnswerReceiver], context: ssl.SSLContext
+) -> AnswerReceiver:
+    """Send the alert of a handshake that fails: the event loops drop what OpenSSL has written for the other end."""
+    import ssl
+
+    from odradek.broker.security.tls.alerts import alert_of
+
+    loop = asyncio.get_running_loop()
+    connected = await _connected_socket(loop, end_point)
+    with connected.dup() as same:  # the loop closes the other descriptor as soon as the handshake fails
+        try:
+            _, receiver = await loop.create_connection(
+                make_receiver, sock=connected, ssl=context, server_hostname=end_point.host
+            )
+        except ssl.SSLError as error:
+            with suppress(OSError):  # the other end is gone, or takes nothing
+                same.send(alert_of(error))
+            raise
+    return receiver
+
+
+async def _connected_socket(loop: asyncio.AbstractEventLoop, end_point: EndPoint) -> socket.socket:
+    """A socket that is connected to the first address that accepts. Raises: OSError, of the last one."""
+    failure: OSError = ConnectionError(f"{end_point.host} has no address")
+    addresses = await loop.getaddrinfo(end_point.host, end_point.port, type=socket.SOCK_STREAM)
+    for family, kind, protocol, _, address in addresses:
+        sock = socket.socket(family, kind, protocol)
+        try:
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            await loop.sock_connect(sock, address)
+        except OSError as error:
+            sock.close()
+            failure = error
+        except BaseException:
+            sock.close()
+            raise
+        else:
+            return sock
+    raise failure
 
 
 class SocketLinks:

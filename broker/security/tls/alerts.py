@@ -1,7 +1,8 @@
-"""A context of a server that keeps the alert of a failed handshake.
+"""A context that keeps the alert of a failed handshake.
 
-The event loops drop what OpenSSL has written for the client when a handshake fails. Without the alert a client takes
-the failure for a lost connection, and tries again until its time is over.
+The event loops drop what OpenSSL has written for the other end when a handshake fails. Without the alert a client takes
+the failure for a lost connection, and tries again until its time is over; a broker that another one refuses logs no
+reason.
 
 Kafka: SslTransportLayer.handshakeFailure.
 """
@@ -15,7 +16,7 @@ _ALERT: Final = "alert"
 
 
 class _KeepingObject(ssl.SSLObject):
-    """The SSLError of its failed handshake has the bytes for the client."""
+    """The SSLError of its failed handshake has the bytes for the other end."""
 
     outgoing: ssl.MemoryBIO
 
@@ -49,6 +50,6 @@ class AlertKeepingContext(ssl.SSLContext):
 
 
 def alert_of(error: ssl.SSLError) -> bytes:
-    """The bytes for the client whose handshake has failed; none, if OpenSSL has written none."""
+    """The bytes for the other end after a failed handshake; none, if OpenSSL has written none."""
     alert: bytes = getattr(error, _ALERT, b"")
     return alert

@@ -123,7 +123,7 @@ class SslFactory:
 
     def _make_context(self, protocol: int) -> ssl.SSLContext:
         settings, is_server = self.settings, protocol == ssl.PROTOCOL_TLS_SERVER
-        context = AlertKeepingContext(protocol) if is_server else ssl.SSLContext(protocol)
+        context = AlertKeepingContext(protocol)
         context.check_hostname = False
         context.options |= ssl.OP_NO_RENEGOTIATION
         context.minimum_version, context.maximum_version = versions(
