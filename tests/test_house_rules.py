@@ -354,7 +354,7 @@ def test_modules_that_are_put_together_from_names_are_there() -> None:
     modules = [f"odradek.broker.tools.{module}" for module, _ in cli._TOOLS.values()]
     modules += [f"odradek.protocol.messages.{key.name.lower()}" for key in ApiKey if key in API]
     modules += [*HANDLERS.values(), *(f"tests.benchmarks.beside_apache.{name}" for name in BESIDE_APACHE)]
-    modules += [f"tests.benchmarks.workloads.{name}" for name in GROUPS]
+    modules += [f"tests.benchmarks.workloads.{module}" for module in GROUPS.values()]
     none(module for module in modules if not is_there(module))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
@@ -12,32 +12,34 @@ from tests.benchmarks.comparison.workload import Workload
 
 HERE: Final = Path(__file__).parent
 
-GROUPS: Final = (
-    "start_up",
-    "commands",
-    "produce",
-    "consume",
-    "latency",
-    "pauses",
-    "transactions",
-    "create_topics",
-    "long_polling",
-    "tls",
-    "many_clients",
-    "end_to_end",
-    "connections",
-    "consumer_groups",
-    "memory",
-    "compression",
-    "cleaning",
-    "partitions",
-    "log_growth",
-    "groups_growth",
-    "replicas",
-    "one_core",
-    "two_brokers",
+MODULES: Final = (
+    "brokers.start_up",
+    "brokers.commands",
+    "records.produce",
+    "records.consume",
+    "records.latency",
+    "records.pauses",
+    "records.transactions",
+    "growth.create_topics",
+    "growth.long_polling",
+    "records.tls",
+    "records.many_clients",
+    "records.end_to_end",
+    "growth.connections",
+    "growth.consumer_groups",
+    "brokers.memory",
+    "records.compression",
+    "brokers.cleaning",
+    "growth.partitions",
+    "growth.log_growth",
+    "growth.groups_growth",
+    "brokers.replicas",
+    "brokers.one_core",
+    "brokers.two_brokers",
 )
-"""Modules of workloads/, in the order in which they run."""
+"""Of workloads/, in the order in which they run. The name of a group is the last part."""
+
+GROUPS: Final = {name.rpartition(".")[2]: name for name in MODULES}
 
 BESIDE_APACHE: Final = (
     "test_kit",
@@ -52,9 +54,9 @@ PARTS: Final = tuple(sorted(path.stem.removeprefix("bench_") for path in (HERE /
 """Modules of parts/: each measures one part of Odradek, in a process of its own."""
 
 
-def workloads(groups: Sequence[str] = GROUPS) -> list[Workload]:
+def workloads(groups: Iterable[str] = GROUPS) -> list[Workload]:
     """All workloads of these groups."""
-    modules = [importlib.import_module(f"tests.benchmarks.workloads.{group}") for group in groups]
+    modules = [importlib.import_module(f"tests.benchmarks.workloads.{GROUPS[group]}") for group in groups]
     return [workload for module in modules for workload in module.WORKLOADS]
 
 

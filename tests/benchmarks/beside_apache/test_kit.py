@@ -18,7 +18,7 @@ from odradek.protocol.api import ApiKey
 from odradek.testing import Broker
 from tests.benchmarks.contenders import Contender, Contenders, create_topic
 from tests.benchmarks.measure import Table
-from tests.benchmarks.workloads.start_up import POLL_INTERVAL_S, names_a_broker
+from tests.benchmarks.workloads.brokers.start_up import POLL_INTERVAL_S, names_a_broker
 from tests.support.wire.raw_client import RawClient
 from tests.support.wire.requests import batch, build
 

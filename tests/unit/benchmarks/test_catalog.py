@@ -7,7 +7,8 @@ from collections import Counter
 
 import pytest
 
-from tests.benchmarks.catalog import BESIDE_APACHE, GROUPS, PARTS, chosen_workloads, is_known, workloads
+from tests.benchmarks.catalog import BESIDE_APACHE, GROUPS, MODULES, PARTS, chosen_workloads, is_known, workloads
+from tests.support.processes.apache.jvm import REPOSITORY
 
 
 def test_every_workload_is_named_once_and_described() -> None:
@@ -43,3 +44,9 @@ def test_a_workload_is_chosen_by_its_name_or_a_pattern_also_if_it_is_not_a_main_
 def test_unknown_names() -> None:
     assert all(is_known(name) for name in ("produce", "consume/cold", "consume/*", "idle_partitions", "timer"))
     assert not is_known("nothing")
+
+
+def test_every_module_of_workloads_is_in_the_catalog() -> None:
+    folder = REPOSITORY / "tests" / "benchmarks" / "workloads"
+    found = {".".join(path.relative_to(folder).with_suffix("").parts) for path in folder.rglob("*.py")}
+    assert found == set(MODULES)

@@ -22,7 +22,7 @@ from tests.benchmarks.comparison.workload import Side, Workload
 from tests.benchmarks.contenders import create_topic, delete_topic, frame_of
 from tests.support.wire.requests import build
 
-MODULE: Final = "tests.benchmarks.workloads.pauses"
+MODULE: Final = "tests.benchmarks.workloads.records.pauses"
 INTERVAL_S: Final = 0.002
 PARTITIONS: Final = 6
 RECORDS: Final = 300_000

@@ -14,7 +14,7 @@ from tests.benchmarks.comparison.setups import ONE_NODE
 from tests.benchmarks.comparison.statistics import Figures
 from tests.benchmarks.comparison.workload import Side, Workload
 from tests.benchmarks.contenders import create_topic
-from tests.benchmarks.workloads.latency import produce_frame
+from tests.benchmarks.workloads.records.latency import produce_frame
 
 TOPIC: Final = "connections"
 COUNTS: Final = (1, 10, 100, 1_000, 5_000)

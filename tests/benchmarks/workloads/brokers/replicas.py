@@ -14,7 +14,7 @@ from tests.benchmarks.comparison.costs import bulk_figures, cost_of, latency_fig
 from tests.benchmarks.comparison.statistics import Figures
 from tests.benchmarks.comparison.workload import Setup, Side, Workload
 from tests.benchmarks.contenders import SETTINGS, Contenders, create_topic, delete_topic
-from tests.benchmarks.workloads.latency import exchange, produce_frame
+from tests.benchmarks.workloads.records.latency import exchange, produce_frame
 from tests.support.clusters.cluster import Cluster, Kind, running_cluster
 from tests.support.processes.apache.apache import IN_EARNEST
 from tests.support.wire.raw_client import RawClient

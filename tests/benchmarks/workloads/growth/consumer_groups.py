@@ -16,8 +16,8 @@ from tests.benchmarks.comparison.statistics import Figures
 from tests.benchmarks.comparison.workload import Side, Workload
 from tests.benchmarks.contenders import create_topic
 from tests.benchmarks.group_offsets import find_coordinator
-from tests.benchmarks.workloads.latency import produce_frame
-from tests.benchmarks.workloads.long_polling import fetch_frame
+from tests.benchmarks.workloads.growth.long_polling import fetch_frame
+from tests.benchmarks.workloads.records.latency import produce_frame
 from tests.support.wire.raw_client import RawClient
 
 TOPIC: Final = "fan-out"

@@ -16,7 +16,7 @@ from typing import Final
 from tests.benchmarks.comparison.statistics import Figures
 from tests.benchmarks.comparison.workload import Setup, Side, Workload
 from tests.benchmarks.contenders import SETTINGS, Contenders
-from tests.benchmarks.workloads import many_clients
+from tests.benchmarks.workloads.records import many_clients
 from tests.support.clusters.cluster import described_by
 from tests.support.processes.odradek_process import OdradekBroker
 from tests.support.waiting import eventually

@@ -18,9 +18,9 @@ from tests.benchmarks.comparison.costs import cost_of
 from tests.benchmarks.comparison.statistics import Figures
 from tests.benchmarks.comparison.workload import APACHE, ODRADEK, Setup, Side, Workload
 from tests.benchmarks.contenders import Contenders, create_topic
-from tests.benchmarks.workloads import many_clients
-from tests.benchmarks.workloads.latency import produce_frame
-from tests.benchmarks.workloads.long_polling import fetch_frame
+from tests.benchmarks.workloads.growth.long_polling import fetch_frame
+from tests.benchmarks.workloads.records import many_clients
+from tests.benchmarks.workloads.records.latency import produce_frame
 
 TOPIC: Final = "one-core"
 REQUESTS: Final = 60_000
