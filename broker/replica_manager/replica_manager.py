@@ -236,15 +236,19 @@ class ReplicaManager:
         else:
             answer()
         # The producer is answered first; then the other requests that these records complete.
+        if self.fetch_purgatory.watchers or self.produce_purgatory.watchers or self.delete_records_purgatory.watchers:
+            yield from self._complete_delayed_by(results, step_ends_ms)
+
+    def _complete_delayed_by(self, results: Mapping[TopicPartition, LogAppendResult], step_ends_ms: int) -> Steps:
         for topic_partition, result in results.items():
             if result.error == ErrorCode.NONE and (
                 topic_partition in self.fetch_purgatory.watchers
                 or topic_partition in self.produce_purgatory.watchers
                 or topic_partition in self.delete_records_purgatory.watchers
             ):
-                if clock.monotonic_ms() >= step_ends_ms:
+                if self._clock.monotonic_ms() >= step_ends_ms:
                     yield None
-                    step_ends_ms = clock.monotonic_ms() + STEP_MS
+                    step_ends_ms = self._clock.monotonic_ms() + STEP_MS
                 self.complete_delayed(topic_partition)
 
     def _all_reached(self, results: Mapping[TopicPartition, LogAppendResult]) -> bool:

@@ -134,6 +134,18 @@ class EncoderSource(SourceWriter):
         value, size = self.local("v"), self.local("n")
         encode = ".encode()" if kind is Kind.STRING else ""
         length = f"len({value}) + 1" if compact else f"len({value})"
+        if nullable and not self._run:  # nothing to join a null with
+            null = b"\0" if compact else b"\xff" * (2 if kind is Kind.STRING else 4)
+            self.line(f"{value} = {source}")
+            with self.block(f"if {value} is None:"):
+                self.line(f"{self._out}.append({null!r})")
+            with self.block("else:"):
+                if encode:
+                    self.line(f"{value} = {value}{encode}")
+                self.line(f"{size} = {length}")
+                self._prefix(size, compact, kind is Kind.STRING)
+                self.line(f"{self._out}.append({value})")
+            return
         if nullable:
             self.line(f"{value} = {source}")
             with self.block(f"if {value} is None:"):

@@ -55,12 +55,17 @@ def append_validated(
     config = local.config
     if size > config.segment_bytes:
         raise _too_large_for_a_segment(log, size)
-    segment = log.maybe_roll(size, first_offset, last_offset, max_timestamp, now_ms)
+    segment = local.segments.active
+    if segment.should_roll(config, size, last_offset, max_timestamp, now_ms):
+        segment = log.roll_for(first_offset)
     info = completed = None
     aborted: Sequence[AbortedTxn] = ()
     if batch.producer_id >= 0:
-        if origin is AppendOrigin.CLIENT and (duplicate := log.checks.find_duplicate(batch)) is not None:
-            return _answer_duplicate(log, duplicate)
+        entry = log.producers.producers.get(batch.producer_id)
+        if entry is not None and origin is AppendOrigin.CLIENT:
+            duplicate = entry.find_duplicate(batch.producer_epoch, batch.base_sequence, batch.last_sequence)
+            if duplicate is not None:
+                return _answer_duplicate(log, duplicate)
         info, completed = log.checks.check(
             batch,
             first_offset=first_offset,
@@ -110,7 +115,9 @@ def append_replicated(log: LogState, found: list[AnyBatch], now_ms: int) -> LogA
     largest = max(entries, key=_max_timestamp)
     has_first_offset = found[0].magic >= MAGIC_V2
     roll_offset = found[0].base_offset if has_first_offset else last.last_offset - MAX_RELATIVE_OFFSET
-    segment = log.maybe_roll(size, roll_offset, last.last_offset, largest.max_timestamp, now_ms)
+    segment = local.segments.active
+    if segment.should_roll(local.config, size, last.last_offset, largest.max_timestamp, now_ms):
+        segment = log.roll_for(roll_offset)
     infos, completed = log.checks.check_replicated(found, segment)
     aborted = log.producers.aborted_by(infos, completed) if completed else ()
     segment.append_batches([batch.buffer for batch in found], entries, aborted)

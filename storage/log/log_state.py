@@ -72,23 +72,16 @@ class LogState:
 
     # -- rolling -----------------------------------------------------------------------------------
 
-    def maybe_roll(self, size: int, first_offset: int, last_offset: int, max_timestamp: int, now_ms: int) -> LogSegment:
-        """The segment for an append: a new one if the active one is full or too old, or its index or offset range is
-        exhausted.
-
-        Raises: OSError; DiskFullError, which leaves the active segment unchanged.
-        """
-        segment = self.local_log.segments.active
-        if segment.should_roll(self.local_log.config, size, last_offset, max_timestamp, now_ms):
-            return self._roll(first_offset)
-        return segment
-
     def roll(self) -> LogSegment:
         """Begin a new segment at the log end. Raises the errors of `disk`."""
         with self.disk("rolling a segment"):
-            return self._roll(0)
+            return self.roll_for(0)
 
-    def _roll(self, expected_offset: int) -> LogSegment:
+    def roll_for(self, expected_offset: int) -> LogSegment:
+        """Begin a new segment at the log end, or at `expected_offset` if that is larger.
+
+        Raises: OSError; DiskFullError, which leaves the active segment unchanged.
+        """
         finished = self.local_log.segments.active
         segment = self.local_log.roll(expected_offset)
         # With a snapshot at its base offset, a truncation to this segment replays nothing below. It is synced with the

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from odradek.protocol.records.batch import AnyBatch
-    from odradek.storage.producers.producer_state import BatchMetadata, CompletedTxn, ProducerAppendInfo
+    from odradek.storage.producers.producer_state import CompletedTxn, ProducerAppendInfo
     from odradek.storage.producers.producer_state_manager import ProducerStateManager
     from odradek.storage.segment.log_segment import LogSegment
 
@@ -35,12 +35,6 @@ class ProducerChecks:
 
     def __init__(self, producers: ProducerStateManager) -> None:
         self._producers = producers
-
-    def find_duplicate(self, batch: AnyBatch) -> BatchMetadata | None:
-        entry = self._producers.producers.get(batch.producer_id)
-        if entry is None:
-            return None
-        return entry.find_duplicate(batch.producer_epoch, batch.base_sequence, batch.last_sequence)
 
     def check(
         self,

@@ -85,7 +85,3 @@ def test_applying_opens_and_closes_the_transaction_and_ends_the_verification(
     assert producers.aborted_by([info], [completed]) == [(1, 0, 1, 2)]
     checks.apply([info], [completed])
     assert not checks.has_ongoing_transaction(1)
-
-
-def test_duplicates_of_unknown_producers_do_not_exist(producers: ProducerStateManager) -> None:
-    assert ProducerChecks(producers).find_duplicate(transactional()) is None
