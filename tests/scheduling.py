@@ -15,8 +15,8 @@ OPTIONS: Final = ("-n", "auto", "--dist", "loadscope", "--no-loadscope-reorder")
 LONGEST: Final = (
     "tests/conformance/clients/test_apache_kafka_tests.py",
     "tests/conformance/cluster/test_mixed.py",
-    "tests/conformance/spark/test_spark_archive.py",
-    "tests/conformance/spark/test_spark_restore.py",
+    "tests/conformance/spark/jobs/test_spark_archive.py",
+    "tests/conformance/spark/jobs/test_spark_restore.py",
     "tests/conformance/spark/test_spark_cluster.py",
     "tests/conformance/spark/test_spark_trouble.py",
     "tests/crash/test_kill9.py",

@@ -40,7 +40,8 @@ JAVA_MODULES = ("tools", "runs")
 """The modules that run Apache Kafka's tools and its own tests."""
 BROKER_MODULES = ("apache",)
 """The modules that run Apache Kafka's broker and ZooKeeper: Java programs, but not clients."""
-SPARK_MODULES = ("spark", "spark_fixture")
+SPARK_MODULES = ("pieces", "session")
+"""Of `tests/support/spark/`."""
 
 SUITES = ("tests/conformance", "tests/soak")
 KAFKA_POM = "tests/support/jvm/pom.xml"

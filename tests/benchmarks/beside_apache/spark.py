@@ -23,7 +23,7 @@ import confluent_kafka
 from tests.benchmarks.clients.librdkafka import FLUSH_TIMEOUT_S, RECORD_BYTES
 from tests.benchmarks.contenders import Contender, Contenders, create_topic, delete_topic
 from tests.benchmarks.measure import Table, Usage, usage_of
-from tests.support.processes.spark import kafka_batch, kafka_stream, local_session
+from tests.support.spark.pieces import kafka_batch, kafka_stream, local_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -13,8 +13,8 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartiti
 from spark_jobs.common.code_archive import write_archive
 from tests.support.admin import Admin
 from tests.support.broker import Broker
-from tests.support.processes.spark import MARKS, Outgoing, send
-from tests.support.processes.spark_cluster import SparkCluster
+from tests.support.spark.cluster import SparkCluster
+from tests.support.spark.pieces import MARKS, Outgoing, send
 
 pytestmark = MARKS
 

@@ -25,12 +25,12 @@ from spark_jobs.comparison.matching import (
     reordered,
     unequal,
 )
-from tests.support.processes.spark import MARKS
+from tests.support.spark.pieces import MARKS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytest_plugins = ["tests.support.processes.spark_fixture"]
+pytest_plugins = ["tests.support.spark.session"]
 pytestmark = MARKS[1:]  # no broker is asked
 
 SCHEMA = (

@@ -27,12 +27,12 @@ from spark_jobs.comparison.comparison import DIFFERENT_STATUS, compare
 from spark_jobs.comparison.options import parse_options as comparison_options
 from tests.support.admin import Admin
 from tests.support.broker import Broker
-from tests.support.processes.spark import MARKS, Outgoing, SparkJob, in_order, received, send
+from tests.support.spark.pieces import MARKS, Outgoing, SparkJob, in_order, received, send
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytest_plugins = ["tests.support.processes.spark_fixture"]
+pytest_plugins = ["tests.support.spark.session"]
 pytestmark = MARKS
 
 JOB_START_LIMIT_S = 60

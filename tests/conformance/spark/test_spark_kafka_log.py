@@ -24,7 +24,7 @@ from tests.support.admin import Admin
 from tests.support.broker import Broker
 from tests.support.processes.apache.jvm import REPOSITORY
 from tests.support.processes.process import ManagedProcess
-from tests.support.processes.spark import (
+from tests.support.spark.pieces import (
     MARKS,
     BackgroundProducer,
     Outgoing,
@@ -40,7 +40,7 @@ from tests.support.waiting import eventually
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, Row, SparkSession
 
-pytest_plugins = ["tests.support.processes.spark_fixture"]
+pytest_plugins = ["tests.support.spark.session"]
 pytestmark = MARKS
 
 PARTITIONS = 2
@@ -239,7 +239,7 @@ class Follower:
     def __init__(self, topic: Topic, directory: Path) -> None:
         self.topic = topic
         self.output = directory / "output"
-        command = [sys.executable, "-m", "tests.support.processes.kafka_log_stream", str(topic.broker.log_dir)]
+        command = [sys.executable, "-m", "tests.support.spark.log_stream", str(topic.broker.log_dir)]
         command += [topic.name, str(self.output), str(directory / "checkpoint"), str(directory / "spark")]
         environment = {"PYTHONPATH": str(REPOSITORY)}
         self._process = ManagedProcess(command, directory / "stream.log", cwd=directory, env=environment)

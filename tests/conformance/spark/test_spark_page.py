@@ -16,13 +16,13 @@ from spark_jobs.archive import archive_options, restore_options
 from spark_jobs.common.streaming_run import StopRequest
 from spark_jobs.validation import validation_options
 from tests.support.admin import Admin
-from tests.support.processes.spark import MARKS, Outgoing, send
-from tests.support.processes.spark_page import PAGE, example_of, lines_of_page
+from tests.support.spark.page import PAGE, example_of, lines_of_page
+from tests.support.spark.pieces import MARKS, Outgoing, send
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytest_plugins = ["tests.support.processes.spark_fixture"]
+pytest_plugins = ["tests.support.spark.session"]
 pytestmark = MARKS[1:]
 
 BEGIN_MS = int(datetime(2026, 3, 1, 10, tzinfo=UTC).timestamp()) * 1_000

@@ -19,12 +19,12 @@ from tests.support.processes.apache.apache import ApacheBroker
 from tests.support.processes.odradek_process import OdradekBroker
 from tests.support.processes.ports import free_port
 from tests.support.processes.sasl_listeners import CANARY, PASSWORDS, client_properties, listener_settings
-from tests.support.processes.spark import MARKS, Outgoing, in_order, kafka_batch, received, send
+from tests.support.spark.pieces import MARKS, Outgoing, in_order, kafka_batch, received, send
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytest_plugins = ["tests.support.processes.spark_fixture"]
+pytest_plugins = ["tests.support.spark.session"]
 pytestmark = MARKS
 
 Config = dict[str, str]

@@ -11,12 +11,12 @@ import pytest
 
 from tests.support.admin import Admin
 from tests.support.broker import Broker
-from tests.support.processes.spark import MARKS, Headers, Outgoing, kafka_stream, send
+from tests.support.spark.pieces import MARKS, Headers, Outgoing, kafka_stream, send
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytest_plugins = ["tests.support.processes.spark_fixture"]
+pytest_plugins = ["tests.support.spark.session"]
 pytestmark = MARKS
 
 READ_TIMEOUT_S = 30

@@ -12,13 +12,13 @@ import pytest
 
 from tests.support.admin import Admin
 from tests.support.broker import Broker
-from tests.support.processes.spark import MARKS, Outgoing, Sent, in_order, kafka_batch, kafka_stream, received, send
+from tests.support.spark.pieces import MARKS, Outgoing, Sent, in_order, kafka_batch, kafka_stream, received, send
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming import DataStreamReader
 
-pytest_plugins = ["tests.support.processes.spark_fixture"]
+pytest_plugins = ["tests.support.spark.session"]
 pytestmark = MARKS
 
 PARTITIONS = 3

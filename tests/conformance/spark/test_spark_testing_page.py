@@ -10,12 +10,12 @@ import pytest
 
 from odradek.testing import Broker
 from tests.conformance.testing.test_testing_page import FILES
-from tests.support.processes.spark import MARKS
+from tests.support.spark.pieces import MARKS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytest_plugins = ["tests.support.processes.spark_fixture"]
+pytest_plugins = ["tests.support.spark.session"]
 pytestmark = MARKS[1:]
 
 

@@ -18,14 +18,14 @@ from tests.support.clusters.cluster import SETTLE_TIMEOUT_S, Cluster, Kind, runn
 from tests.support.clusters.mixed_cluster import elect_preferred, move_leaders
 from tests.support.loads.streamed_load import StreamedLoad
 from tests.support.processes.apache.apache import ZooKeeper
-from tests.support.processes.spark import MARKS, Outgoing, Sent, in_order, kafka_stream, send
-from tests.support.processes.spark_stream import Hold, SparkStream, places
+from tests.support.spark.pieces import MARKS, Outgoing, Sent, in_order, kafka_stream, send
+from tests.support.spark.stream import Hold, SparkStream, places
 from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytest_plugins = ["tests.support.processes.spark_fixture"]
+pytest_plugins = ["tests.support.spark.session"]
 pytestmark = MARKS
 
 SETTINGS = {

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.processes.apache.jvm import REPOSITORY
 from tests.support.processes.process import ManagedProcess
-from tests.support.processes.spark import quick_conf
+from tests.support.spark.pieces import quick_conf
 
 CLICKS = 2_000
 TIMEOUT_S = 600

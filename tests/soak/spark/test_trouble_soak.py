@@ -21,7 +21,7 @@ from tests.support.processes.apache.apache import ZooKeeper
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytest_plugins = ["tests.support.processes.spark_fixture"]
+pytest_plugins = ["tests.support.spark.session"]
 pytestmark = [pytest.mark.soak, pytest.mark.filterwarnings(r"ignore:unclosed <socket\.socket:ResourceWarning")]
 
 KILLS = int(os.environ.get("ODRADEK_SOAK_KILLS", "50"))

@@ -14,7 +14,7 @@ from spark_jobs.archive.archive_options import parse_options
 from spark_jobs.archive_topic import archive
 from spark_jobs.common.streaming_run import StopRequest
 from tests.support.broker import Broker
-from tests.support.processes.spark import BackgroundProducer, Outgoing, Sent, SparkJob, received, send
+from tests.support.spark.pieces import BackgroundProducer, Outgoing, Sent, SparkJob, received, send
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

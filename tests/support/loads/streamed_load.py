@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from tests.support.clusters.cluster import Cluster
 from tests.support.clusters.mixed_cluster import rotated
 from tests.support.loads.numbered_load import PARTITIONS, Load, check_acknowledged
-from tests.support.processes.spark import kafka_stream
-from tests.support.processes.spark_stream import SparkStream, places
+from tests.support.spark.pieces import kafka_stream
+from tests.support.spark.stream import SparkStream, places
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,7 +16,7 @@ from tests.support.admin import Admin
 from tests.support.processes.apache.jvm import REPOSITORY
 from tests.support.processes.apache.tools import Tools
 from tests.support.processes.process import ManagedProcess
-from tests.support.processes.spark import Outgoing, SparkJob, send
+from tests.support.spark.pieces import Outgoing, SparkJob, send
 from tests.support.waiting import eventually
 
 START_TIMEOUT_S = 30

@@ -16,7 +16,7 @@ from spark_jobs.validate_records import check, validate
 from spark_jobs.validation.validation_options import parse_options
 from tests.support.admin import Admin
 from tests.support.broker import Broker
-from tests.support.processes.spark import (
+from tests.support.spark.pieces import (
     MARKS,
     BackgroundProducer,
     Outgoing,
@@ -30,7 +30,7 @@ from tests.support.processes.spark import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytest_plugins = ["tests.support.processes.spark_fixture"]
+pytest_plugins = ["tests.support.spark.session"]
 pytestmark = MARKS
 
 PARTITIONS = 3

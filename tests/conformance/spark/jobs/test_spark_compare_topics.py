@@ -19,12 +19,12 @@ from spark_jobs.comparison.options import parse_options
 from tests.support.admin import Admin
 from tests.support.broker import Broker
 from tests.support.processes.apache.jvm import REPOSITORY
-from tests.support.processes.spark import MARKS, BackgroundProducer, Outgoing, SparkJob, send
+from tests.support.spark.pieces import MARKS, BackgroundProducer, Outgoing, SparkJob, send
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytest_plugins = ["tests.support.processes.spark_fixture"]
+pytest_plugins = ["tests.support.spark.session"]
 pytestmark = MARKS
 
 PARTITIONS = 2

@@ -26,12 +26,12 @@ from tests.support.admin import Admin
 from tests.support.broker import Broker
 from tests.support.loads.click_sessions import Click, Session, SessionModel, random_clicks
 from tests.support.processes.apache.jvm import REPOSITORY
-from tests.support.processes.spark import MARKS, Outgoing, SparkJob, kafka_batch, received, send
+from tests.support.spark.pieces import MARKS, Outgoing, SparkJob, kafka_batch, received, send
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytest_plugins = ["tests.support.processes.spark_fixture"]
+pytest_plugins = ["tests.support.spark.session"]
 pytestmark = MARKS
 
 PARTITIONS = 3

@@ -30,13 +30,13 @@ from spark_jobs.lag.trends import Sample, sample_rows, trends
 from tests.support.admin import Admin
 from tests.support.broker import Broker
 from tests.support.processes.apache.tools import Tools
-from tests.support.processes.spark import MARKS, Outgoing, SparkJob, kafka_batch, send
+from tests.support.spark.pieces import MARKS, Outgoing, SparkJob, kafka_batch, send
 from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytest_plugins = ["tests.support.processes.spark_fixture"]
+pytest_plugins = ["tests.support.spark.session"]
 pytestmark = MARKS
 
 JOB_START_LIMIT_S = 60

@@ -24,13 +24,13 @@ from tests.support.broker import Broker
 from tests.support.processes.apache.apache import ApacheBroker, ZooKeeper
 from tests.support.processes.apache.jvm import REPOSITORY
 from tests.support.processes.odradek_process import OdradekBroker
-from tests.support.processes.spark import MARKS, Outgoing, send
+from tests.support.spark.pieces import MARKS, Outgoing, send
 from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytest_plugins = ["tests.support.processes.spark_fixture"]
+pytest_plugins = ["tests.support.spark.session"]
 pytestmark = MARKS[1:]  # both kinds of broker are started here
 
 SETTINGS = {"log.cleaner.backoff.ms": "100", "log.cleaner.min.cleanable.ratio": "0.01"}

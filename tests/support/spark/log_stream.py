@@ -1,6 +1,6 @@
 """A streaming query for tests that kill it: `kafka_log` from the beginning of a topic to Parquet files.
 
-python -m tests.support.processes.kafka_log_stream LOG_DIR TOPIC OUTPUT CHECKPOINT SCRATCH
+python -m tests.support.spark.log_stream LOG_DIR TOPIC OUTPUT CHECKPOINT SCRATCH
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from spark_jobs.common.connector import spark_session
 from spark_jobs.common.streaming_run import Batch, StopRequest, follow
 from spark_jobs.kafka_log import register
-from tests.support.processes.spark import quick_conf
+from tests.support.spark.pieces import quick_conf
 
 
 def main() -> None:

@@ -23,13 +23,13 @@ from spark_jobs.common.streaming_run import StopRequest
 from tests.support.admin import Admin
 from tests.support.broker import Broker
 from tests.support.loads.killed_archive import PARTITIONS, Archive, check_kills
-from tests.support.processes.spark import MARKS, Outgoing, Sent, in_order, received, send
+from tests.support.spark.pieces import MARKS, Outgoing, Sent, in_order, received, send
 from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytest_plugins = ["tests.support.processes.spark_fixture"]
+pytest_plugins = ["tests.support.spark.session"]
 pytestmark = MARKS
 
 KILLS = 3

@@ -1,6 +1,6 @@
 """The one Spark session of a test run: a JVM takes longer to start than most tests run.
 
-A module that wants it says `pytest_plugins = ["tests.support.processes.spark_fixture"]`. Without PySpark, Java or the
+A module that wants it says `pytest_plugins = ["tests.support.spark.session"]`. Without PySpark, Java or the
 connector's jars the fixture fails with the line that `spark_jobs.common.connector` has for it; nothing is skipped.
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.broker import Broker
-from tests.support.processes.spark import local_session, quick_conf
+from tests.support.spark.pieces import local_session, quick_conf
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

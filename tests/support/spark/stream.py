@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
-from tests.support.processes.spark import Sent, in_order, received
+from tests.support.spark.pieces import Sent, in_order, received
 from tests.support.waiting import eventually
 
 if TYPE_CHECKING:

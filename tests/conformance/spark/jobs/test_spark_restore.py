@@ -26,13 +26,13 @@ from spark_jobs.common.streaming_run import StopRequest
 from spark_jobs.restore_topic import main, progress_before, restore
 from tests.support.admin import Admin
 from tests.support.broker import Broker
-from tests.support.processes.spark import MARKS, Outgoing, Sent, SparkJob, in_order, send
+from tests.support.spark.pieces import MARKS, Outgoing, Sent, SparkJob, in_order, send
 from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytest_plugins = ["tests.support.processes.spark_fixture"]
+pytest_plugins = ["tests.support.spark.session"]
 pytestmark = MARKS
 
 PARTITIONS = 3

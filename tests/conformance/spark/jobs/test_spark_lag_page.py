@@ -17,13 +17,13 @@ from spark_jobs.lag.lag_options import parse_options
 from spark_jobs.lag.lag_run import check, consumer_lag
 from spark_jobs.lag.offset_rows import READ_INTERNAL_TOPICS
 from tests.support.admin import Admin
-from tests.support.processes.spark import MARKS, Outgoing, send
-from tests.support.processes.spark_page import example_of, lines_of_page
+from tests.support.spark.page import example_of, lines_of_page
+from tests.support.spark.pieces import MARKS, Outgoing, send
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytest_plugins = ["tests.support.processes.spark_fixture"]
+pytest_plugins = ["tests.support.spark.session"]
 pytestmark = MARKS[1:]
 
 RECORDS = 500
