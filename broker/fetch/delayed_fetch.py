@@ -102,7 +102,7 @@ class DelayedFetch(DelayedOperation):
         key of all of them.
         """
         session = () if self._session is None else (self._session,)
-        return (*self._first, *self._woken, *session, *((FOLLOWERS,) if self.is_from_follower else ()))
+        return (*self._first, *self._woken, *session, *((FOLLOWERS,) if self._params.is_from_follower else ()))
 
     def on_expiration(self) -> None:
         stats = self._partitions.topic_stats

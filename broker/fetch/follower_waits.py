@@ -43,11 +43,7 @@ class FollowerWaits:
             self._purgatory.check_and_complete(FOLLOWERS)
 
     def limited(self, params: FetchParams) -> FetchParams:
-        """The parameters of a fetch with the wait that it has now."""
-        if (
-            params.is_from_follower
-            and params.max_wait_ms > SHORT_WAIT_MS
-            and self._clock.monotonic_ms() < self._short_until_ms
-        ):
+        """The parameters of a follower's fetch with the wait that it has now."""
+        if params.max_wait_ms > SHORT_WAIT_MS and self._clock.monotonic_ms() < self._short_until_ms:
             return replace(params, max_wait_ms=SHORT_WAIT_MS)
         return params

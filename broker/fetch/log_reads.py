@@ -90,7 +90,8 @@ class LogReads:
         if answer_now:
             respond(results)
             return
-        params = self._follower_waits.limited(params)
+        if params.is_from_follower:
+            params = self._follower_waits.limited(params)
         operation = DelayedFetch(params, results, self._partitions, self, respond, session, refused)
         self._purgatory.try_complete_else_watch(operation, operation.keys)
 
