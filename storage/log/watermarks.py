@@ -124,7 +124,10 @@ class Watermarks:
         old = self._high_watermark
         if end.message_offset == old.message_offset and not old.on_older_segment(end):
             return False
-        self._set(end)
+        self._high_watermark = end
+        self.on_change()
+        if self._first_unstable is not None or self._producers.ongoing_txns or self._producers.unreplicated_txns:
+            self._make_transactions_stable()
         return True
 
     def on_rolled(self) -> None:
@@ -157,8 +160,12 @@ class Watermarks:
         self._high_watermark = metadata
         self.on_change()
         if self._first_unstable is not None or self._producers.ongoing_txns or self._producers.unreplicated_txns:
-            self._producers.on_high_watermark_updated(metadata.message_offset)
-            self._find_first_unstable()
+            self._make_transactions_stable()
+
+    def _make_transactions_stable(self) -> None:
+        """Those whose marker is below the high watermark."""
+        self._producers.on_high_watermark_updated(self._high_watermark.message_offset)
+        self._find_first_unstable()
 
 
 def _ignore_change() -> None:
