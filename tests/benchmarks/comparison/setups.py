@@ -25,4 +25,6 @@ def _nothing(contenders: Contenders, label: str) -> Iterator[Side]:
 
 
 ONE_NODE = Setup("one node", _one_node)
+JUST_STARTED = Setup("one node, just started", _one_node)
+"""For workloads that say themselves how long the brokers have worked before."""
 NOTHING = Setup("nothing that runs", _nothing)
