@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
+from typing import Self
 
 
 class ErrorCode(IntEnum):
@@ -173,6 +174,15 @@ class KafkaError(Exception):
         """The message for an error response, None when it says no more than the code. Kafka: ApiError.fromThrowable."""
         is_generic = self.code == ErrorCode.UNKNOWN_SERVER_ERROR or self.message == DEFAULT_MESSAGES.get(self.code)
         return None if is_generic else self.message
+
+    def as_value(self) -> Self:
+        """The same error for a result that is kept: without its traceback and what it came from.
+
+        A traceback holds the frames through which the error came. One of them holds the results, in turn: such a circle
+        stays in memory until the next collection of garbage.
+        """
+        self.__cause__ = self.__context__ = None
+        return self.with_traceback(None)
 
     def __repr__(self) -> str:
         return f"KafkaError({self.code.name}, {self.message!r})"

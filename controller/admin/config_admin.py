@@ -171,7 +171,7 @@ class ConfigAdmin:
                     ),
                     error.message,
                 )
-                results.append(error)
+                results.append(error.as_value())
             else:
                 results.append(None)
         return results

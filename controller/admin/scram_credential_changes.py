@@ -111,7 +111,7 @@ async def _write(client: MetadataClient, user: str, config: Mapping[str, str]) -
     try:
         await write_client_config(client, _path(user), config)
     except KafkaError as error:
-        return error
+        return error.as_value()
     except TreeError as error:
         logger.info("Error encountered while altering user SCRAM credentials: %s", error)
         return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)

@@ -68,7 +68,7 @@ async def _alter_one(
         )
     except KafkaError as error:
         logger.info("Error encountered while updating client quotas of %s: %s", entity, error)
-        return error
+        return error.as_value()
     except TreeError as error:
         logger.error("Error encountered while updating client quotas of %s: %s", entity, error)
         return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)

@@ -70,5 +70,5 @@ def _alter_loggers(
         require_right(broker, ctx, change)
         alter_loggers(broker.logger_levels, change, broker.broker_id, validate_only=validate_only)
     except KafkaError as error:
-        return error
+        return error.as_value()
     return None

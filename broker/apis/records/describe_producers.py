@@ -50,7 +50,7 @@ def _topic_error(broker: Services, ctx: RequestContext, topic: str) -> KafkaErro
         validate_topic_name(topic)
         require(broker, ctx, AclOperation.READ, ResourceType.TOPIC, topic)
     except KafkaError as error:
-        return error
+        return error.as_value()
     known = broker.metadata_cache.contains(topic)
     return None if known else KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 

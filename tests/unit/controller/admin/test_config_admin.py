@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import weakref
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import NamedTuple
@@ -31,6 +32,7 @@ from odradek.storage.config.config_def import ConfigDef, ConfigError, ConfigKey,
 from odradek.storage.config.log_config import TOPIC_CONFIGS
 from tests.support.async_test import async_test
 from tests.support.clusters.controller_cluster import ControllerCluster, controller_cluster
+from tests.support.garbage import no_collection
 
 TOPIC, BROKER = ResourceType.TOPIC, ResourceType.BROKER
 SET, DELETE, APPEND, SUBTRACT = AlterOperation
@@ -207,6 +209,20 @@ async def test_resources_fail_by_themselves_and_appear_once() -> None:
         for error in await admin.alter_configs(one + one, validate_only=False):
             assert error is not None
             assert error.message == "Each resource must appear at most once."
+
+
+@async_test
+async def test_refusals_are_freed_with_the_request() -> None:
+    """A traceback would refer to the frame that has the results: a circle for each of 150,000 resources."""
+    async with with_admin() as (_, admin):
+        refused = [ResourceChanges(TOPIC, f"none-{number}", []) for number in range(100)]
+        broken = changes(TOPIC, "t", ConfigChange("retention.ms", "no number"))
+        with no_collection():
+            results = await admin.incremental_alter_configs([*refused, *broken], validate_only=False)
+            assert all(error is not None and error.__traceback__ is error.__cause__ is None for error in results)
+            kept = [weakref.ref(error) for error in results if error is not None]
+            del results
+            assert [reference() for reference in kept if reference() is not None] == []
 
 
 @async_test
