@@ -13,7 +13,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from tests.benchmarks.loop_pauses import fetches, groups, handshakes, partitions, produces
+from tests.benchmarks.loop_pauses import busy_disk, fetches, groups, handshakes, partitions, produces
 from tests.benchmarks.loop_pauses.watch import LIMIT_MS, WatchedBroker
 
 SCENES = {
@@ -22,7 +22,9 @@ SCENES = {
     "fetches": fetches.run,
     "produces": produces.run,
     "handshakes": handshakes.run,
+    "busy_disk": busy_disk.run,
 }
+SETTINGS = {"handshakes": handshakes.settings, "busy_disk": busy_disk.settings}
 FULL, QUICK = 10_000, 1_000
 
 
@@ -34,7 +36,7 @@ def main() -> None:
     beyond = []
     for name in arguments.names or SCENES:
         with tempfile.TemporaryDirectory(prefix="odradek-bench-") as path:
-            watched = WatchedBroker(Path(path), handshakes.settings(Path(path)) if name == "handshakes" else {})
+            watched = WatchedBroker(Path(path), SETTINGS[name](Path(path)) if name in SETTINGS else {})
             try:
                 SCENES[name](watched, QUICK if arguments.quick else FULL)
             finally:
