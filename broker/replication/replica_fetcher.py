@@ -35,6 +35,7 @@ from odradek.broker.replication.fetch_session_handler import PartitionRequest
 from odradek.broker.replication.fetch_states import FetchStates, OwnLog
 from odradek.broker.replication.follower_log import follow_watermarks, producers_at, when_cuttable
 from odradek.broker.replication.truncation_offset import OffsetTruncationState, truncation_offset
+from odradek.controller.loop_turns import in_turns
 from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage.disk.disk_space import LogDirFullError
@@ -369,8 +370,8 @@ class ReplicaFetcher:
     # Truncation
 
     async def _cut_to_high_watermarks(self) -> None:
-        """Truncate logs without epochs to their high watermarks."""
-        for topic_partition, state in self.states.to_truncate(self._clock.monotonic_ms()):
+        """Truncate logs without epochs to their high watermarks, with turns of the event loop in between."""
+        async for topic_partition, state in in_turns(self.states.to_truncate(self._clock.monotonic_ms())):
             await self._cut(topic_partition, state, OffsetTruncationState(state.fetch_offset, is_complete=True))
 
     async def _cut_diverging(self, topic_partition: TopicPartition, data: PartitionData) -> None:

@@ -7,8 +7,10 @@ import pytest
 from odradek.broker.partition.partition import LogReadInfo, Partition
 from odradek.broker.replication.fetch_session_handler import PartitionRequest
 from odradek.broker.replication.replica_fetcher import ReplicaFetcher
+from odradek.controller.loop_turns import ITEMS_A_TURN
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.async_test import async_test
+from tests.support.in_process.loop_turns import most_in_a_turn
 from tests.support.in_process.replication.following import FOLLOWER_ID, Following
 from tests.support.in_process.replication.replicas import TP
 
@@ -58,3 +60,23 @@ async def test_the_fetch_names_the_followers_log_start(following: Following) -> 
     assert asked.log_start_offset == 1
     replica = following.leader.manager.partition(TP).in_sync.replicas[FOLLOWER_ID]
     assert replica.log_start_offset == 1
+
+
+@async_test
+async def test_many_logs_are_cut_with_turns_for_others(following: Following, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When another broker has died, thousands of logs without records are followed in the same moment."""
+    following.lead()
+    await following.turns()
+    ((_, fetcher),) = following.fetchers.running
+    partitions = [TopicPartition("t", index) for index in range(1, 3 * ITEMS_A_TURN)]
+    for tp in partitions:
+        fetcher.states.add(tp, leader_epoch=0, latest_epoch=-1, end_offset=0, watermark=0)
+    cut: list[TopicPartition] = []
+
+    async def noted(self: ReplicaFetcher, tp: TopicPartition, *rest: object) -> bool:
+        cut.append(tp)
+        return True
+
+    monkeypatch.setattr(ReplicaFetcher, "_cut", noted)
+    assert await most_in_a_turn(fetcher._cut_to_high_watermarks(), lambda: len(cut)) <= ITEMS_A_TURN
+    assert cut == partitions
