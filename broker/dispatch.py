@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 from odradek.broker.apis import HANDLERS, version_gates
 from odradek.broker.error_responses import error_response
 from odradek.broker.metadata.first_metadata import ANSWERED_FROM_THE_CACHE, ASKS_FOR_BROKERS
+from odradek.broker.network.requests.large_requests import LargeRequests
 from odradek.broker.network.requests.loop_time import TimedCoroutine, timed_steps
 from odradek.broker.network.requests.request import COUNTED_BY_REQUEST, RequestContext, RequestTimes
 from odradek.broker.network.requests.request_observer import RequestObservers, observer_of
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from odradek.broker.metadata.first_metadata import FirstMetadata
     from odradek.broker.network.connection.connection import Connection
     from odradek.broker.network.frames.memory_pool import Memory
+    from odradek.broker.network.requests.large_requests import Slot
     from odradek.broker.network.requests.request import RequestCounter, RequestCounters, RequestObserver
     from odradek.broker.network.requests.request_interceptor import RequestInterceptor
     from odradek.protocol.codec.schema import Request, Response
@@ -98,6 +100,7 @@ class Dispatcher:
         "_handlers",
         "_in_background",
         "_interceptor",
+        "_large_requests",
         "_now_ns",
         "_observer",
         "_observers",
@@ -130,6 +133,7 @@ class Dispatcher:
         self._observer: RequestObserver | None = None
         self._counters: RequestCounters | None = None
         self._interceptor: RequestInterceptor | None = None
+        self._large_requests = LargeRequests()
 
     def intercept(self, interceptor: RequestInterceptor | None) -> None:
         """Give each request from now on to the interceptor in place of its handler; None: to its handler again."""
@@ -213,14 +217,21 @@ class Dispatcher:
         """Handle the request, or hold it until the first metadata has arrived."""
         if self._first_metadata.is_awaited and ctx.header.api_key in ANSWERED_FROM_THE_CACHE:
             go_on = partial(self._handle, route, ctx, request)
-            close = partial(ctx.connection.close, "the controller has not sent the brokers of the cluster yet")
+            close = partial(self._give_up, ctx, "the controller has not sent the brokers of the cluster yet")
             self._first_metadata.hold(go_on, close if ctx.header.api_key in ASKS_FOR_BROKERS else go_on)
         else:
             self._handle(route, ctx, request)
 
+    def _give_up(self, ctx: RequestContext, reason: str) -> None:
+        if ctx.memory is not None:
+            ctx.memory.release()
+        ctx.connection.close(reason)
+
     def _decode_and_handle(
         self, connection: Connection, route: Route, ctx: RequestContext, frame: memoryview, position: int
     ) -> Steps:
+        if ctx.header.api_key != ApiKey.PRODUCE:  # its records stay bytes
+            yield from self._large_requests.admit(ctx)
         try:
             request = yield from decode_in_steps(route.request_type, frame, ctx.header.api_version, position)
         except DecodeError as error:
@@ -256,7 +267,7 @@ class Dispatcher:
             steps = timed_steps(ctx.times, steps)
         self._slices.submit(steps)
 
-    def _in_steps(self, ctx: RequestContext, request: Request, work: Steps, memory: Memory | None) -> Steps:
+    def _in_steps(self, ctx: RequestContext, request: Request, work: Steps, memory: Memory | Slot | None) -> Steps:
         try:
             yield from work
         except Exception as error:  # noqa: BLE001 - `_refuse` tells a KafkaError from a bug

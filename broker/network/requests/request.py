@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.broker.network.frames.memory_pool import Memory
+    from odradek.broker.network.requests.large_requests import Slot
     from odradek.broker.network.requests.throttles import Throttles
     from odradek.broker.network.responses.response_sender import ResponseSender
     from odradek.controller.model.broker_info import SecurityProtocol
@@ -135,7 +136,7 @@ class RequestContext:
         """The encoded response, while earlier ones are not sent."""
         self.slices: SlicedWork | None = None
         """Runs long work on this request and encodes its response in slices; None if both are short."""
-        self.memory: Memory | None = None
+        self.memory: Memory | Slot | None = None
         """Of the frame, until the request is handled; None if there is no pool, or the frame takes nothing from it."""
         self.counter: RequestCounter | None = None
         """None while metrics are off."""

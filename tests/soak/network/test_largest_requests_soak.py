@@ -50,6 +50,21 @@ def test_one_megabyte_costs_little(broker: OdradekBroker) -> None:
     assert not beyond, beyond
 
 
+def test_many_at_once_cost_little_more_than_a_few(broker: OdradekBroker) -> None:
+    """Twenty clients send a request of a megabyte; without a limit, all would be in memory as values: 549 MB."""
+    frames = dict(widest_requests())
+    before = psutil.Process(broker.pid).memory_info().rss
+    for name in ("OffsetForLeaderEpoch v0 topics", "Fetch v0 topics"):
+        clients = [RawClient(broker.host, broker.port, timeout_s=60) for _ in range(20)]
+        for client in clients:
+            client.send_frame(frames[name])
+        for client in clients:
+            client.receive_frame()
+            client.close()
+        print(f"{name}: {peak_bytes(broker) - before:,} B")
+    assert peak_bytes(broker) - before < 2 * MOST_BYTES
+
+
 def longest_wait_s(broker: OdradekBroker, frame: bytes) -> float:
     """How long another client's Metadata took at most, from the frame until its answer, or until it seems to wait."""
     with (

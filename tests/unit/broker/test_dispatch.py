@@ -10,6 +10,7 @@ import pytest
 
 from odradek.broker.dispatch import LARGE_FRAME_BYTES
 from odradek.broker.metadata.first_metadata import ANSWERED_FROM_THE_CACHE, FIRST_METADATA_WAIT_MS
+from odradek.broker.network.requests.large_requests import LARGE_REQUESTS_MAX
 from odradek.broker.network.requests.request import RequestContext
 from odradek.broker.network.sockets.close_reason import CloseReason
 from odradek.controller.tree.metadata_tree import SessionExpired
@@ -322,6 +323,28 @@ def test_a_large_request_is_decoded_and_answered_in_slices_and_later_ones_of_its
     (size,) = struct.unpack_from(">i", data)
     assert decode_response(ApiKey.DESCRIBE_GROUPS, 5, data[4 : 4 + size]) == (5, described(count))
     assert decode_response(ApiKey.DESCRIBE_GROUPS, 5, data[8 + size :]) == (6, described(1))
+
+
+def test_a_large_request_gives_its_place_to_the_next(broker: Broker) -> None:
+    """When its handler is done, also in slices: else no other would be decoded any more."""
+    asked: list[int] = []
+
+    def handle(services: object, ctx: RequestContext, request: Request) -> None:
+        def work() -> Steps:
+            yield None
+            ctx.reply(described(1))
+
+        asked.append(ctx.header.correlation_id)
+        broker.dispatcher.in_slices(ctx, request, work())
+
+    broker.serve(ApiKey.DESCRIBE_GROUPS, handle)
+    numbers = list(range(3 * LARGE_REQUESTS_MAX))
+    for number in numbers:
+        header = RequestHeader(ApiKey.DESCRIBE_GROUPS, 5, number, "me")
+        broker.send(encode_request(header, many(LARGE_FRAME_BYTES // 12)))
+        while broker.timer.size:
+            broker.timer.advance()
+    assert asked == numbers
 
 
 def test_a_large_frame_that_is_no_request_closes_the_connection(broker: Broker) -> None:
