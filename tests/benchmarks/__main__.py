@@ -22,7 +22,7 @@ from pathlib import Path
 from tests.benchmarks.catalog import BESIDE_APACHE, GROUPS, PARTS, chosen_workloads, is_known, workloads
 from tests.benchmarks.comparison.machine import this_machine
 from tests.benchmarks.comparison.report import Run, table
-from tests.benchmarks.comparison.runner import Runner
+from tests.benchmarks.comparison.runner import Result, Runner
 from tests.benchmarks.comparison.saved import saved, write_report
 from tests.benchmarks.contenders import contenders
 from tests.support.processes.apache.jvm import REPOSITORY
@@ -83,21 +83,28 @@ def run_workloads(arguments: argparse.Namespace, names: Sequence[str], directory
         return []
     started, load_before = datetime.now(UTC), os.getloadavg()[0]
     labels = [arguments.only] if arguments.only else []
-    with contenders(arguments.scale) as made:
-        runner = Runner(made, arguments.pairs, labels, lambda result: print(table(result), flush=True))
-        results = runner.run(chosen)
-    run = Run(
-        command=f'make bench ARGS="{" ".join(sys.argv[1:])}"',
-        started=f"{started:%Y-%m-%d %H:%M}",
-        machine=this_machine(),
-        load_before=load_before,
-        load_after=os.getloadavg()[0],
-        duration_s=(datetime.now(UTC) - started).total_seconds(),
-        pairs=arguments.pairs,
-        scale=arguments.scale,
-        results=results,
-    )
-    print(f"\nreport: {write_report([run], directory)}")
+    results: list[Result] = []
+
+    def show(result: Result) -> None:
+        results.append(result)
+        print(table(result), flush=True)
+
+    try:
+        with contenders(arguments.scale) as made:
+            Runner(made, arguments.pairs, labels, show).run(chosen)
+    finally:  # a run that is stopped has a report of what it has measured
+        run = Run(
+            command=f'make bench ARGS="{" ".join(sys.argv[1:])}"',
+            started=f"{started:%Y-%m-%d %H:%M}",
+            machine=this_machine(),
+            load_before=load_before,
+            load_after=os.getloadavg()[0],
+            duration_s=(datetime.now(UTC) - started).total_seconds(),
+            pairs=arguments.pairs,
+            scale=arguments.scale,
+            results=results,
+        )
+        print(f"\nreport: {write_report([run], directory)}")
     return [result.name for result in results if result.error]
 
 
