@@ -30,6 +30,8 @@ WRAPPINGS = (
 )
 WORKER_ERROR = re.compile(r"Traceback \(most recent call last\):\n(?:  .*\n)*[\w.]+: (.+)$", re.MULTILINE)
 """An error that was raised in a Python worker, below the words of Spark."""
+JAVA_ERROR = re.compile(r"^[\w.]+: An error occurred while calling \w+\.\w+\.\n: (.+)$", re.MULTILINE)
+"""An error of Java in a Python function that Spark has called for a micro-batch."""
 
 MOST_CAUSES = 20
 IO_PACKAGES = ("java.io.", "java.nio.file.", "org.apache.hadoop.")
@@ -114,7 +116,7 @@ def fail(name: str, message: str) -> int:
 def reason(message: str) -> str:
     """An error's message, without what Spark adds to it: the ids of the query, the state, the packages of a class, the
     traceback of a Python worker."""
-    raised = WORKER_ERROR.findall(message)
+    raised = JAVA_ERROR.findall(message) or WORKER_ERROR.findall(message)
     line = raised[-1] if raised else first_line(message)
     for wrapping in WRAPPINGS:
         line = wrapping.sub("", line)

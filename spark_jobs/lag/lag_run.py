@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from spark_jobs.common.cluster import Cluster
 from spark_jobs.common.code_archive import send_code
-from spark_jobs.common.job import JobError, say
+from spark_jobs.common.job import JobError, message_of, say
 from spark_jobs.common.reachable import check_reachable
 from spark_jobs.common.streaming_run import has_ended
 from spark_jobs.lag.group_table import GroupTable, committed_at_points
@@ -134,7 +134,12 @@ class LagRun:
             say(f"page: {self._outputs.page_uri}")
 
     def _read_commits(self, stop: StopRequest) -> bool:
-        """Read what is new in `__consumer_offsets`, up to its end. False if a signal has asked for the end."""
+        """Read what is new in `__consumer_offsets`, up to its end. False if a signal has asked for the end.
+
+        What was read before an error is read again by the next sample. Raises: JobError.
+        """
+        from pyspark.errors import StreamingQueryException
+
         count = self._cluster.partition_counts([TOPIC]).get(TOPIC)
         if count is None:
             raise JobError(f"{TOPIC} is not there any more")
@@ -149,10 +154,13 @@ class LagRun:
         records = self._spark.readStream.format("kafka").options(**source).load()
         writer = records.writeStream.foreachBatch(self._take).option("checkpointLocation", self._checkpoint)
         query = writer.trigger(availableNow=True).start()
-        while not has_ended(query):
-            if stop.requested:
-                query.stop()
-                return False
+        try:
+            while not has_ended(query):
+                if stop.requested:
+                    query.stop()
+                    return False
+        except StreamingQueryException as error:  # a broker has died, for example
+            raise JobError(message_of(error)) from error
         return True
 
     def _take(self, records: DataFrame, _number: int) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from odradek.coordinator.group.state.group_offsets import OffsetAndMetadata
 from odradek.coordinator.group.state.records import offset_commit_key, offset_commit_value
 from odradek.protocol.topic_partition import TopicPartition as Partition
+from odradek.testing import Broker as FaultyBroker
 from spark_jobs.common.code_archive import send_code
 from spark_jobs.common.streaming_run import StopRequest
 from spark_jobs.consumer_lag import main
@@ -191,6 +193,35 @@ class Load:
                 consumers[group].commit(offsets=[place], asynchronous=False)
         for consumer in consumers.values():
             consumer.close()
+
+
+def test_a_run_goes_on_after_a_sample_that_no_broker_serves(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stop = StopRequest()
+    with FaultyBroker() as broker:
+        bootstrap = broker.bootstrap_servers
+        send(bootstrap, "t", [Outgoing(value=b"v")])
+        commit(bootstrap, "g", "t", 0)
+        options = parse_options(
+            ["--bootstrap-servers", bootstrap, "--output", str(tmp_path), "--window", "1m", "--trigger", "100ms"]
+        )
+
+        def refuse_then_stop() -> None:
+            broker.wait_for_request("Fetch", topic=TOPIC, timeout=JOB_START_LIMIT_S)
+            commit(bootstrap, "g", "t", 1)
+            fault = broker.faults.not_authorized(TOPIC, api="Fetch", times=1)
+            fault.wait_called(timeout=FLAGS_TIMEOUT_S)
+            since = broker.last_request_number()
+            broker.wait_for_request("Fetch", topic=TOPIC, since=since, timeout=FLAGS_TIMEOUT_S)
+            stop.requested = True
+
+        with ThreadPoolExecutor(1) as pool:
+            ended = pool.submit(refuse_then_stop)
+            consumer_lag(spark, options, stop)
+            ended.result()
+    printed = capsys.readouterr().out
+    assert f"no sample: TopicAuthorizationException: Not authorized to access topics: [{TOPIC}]" in printed, printed
 
 
 def test_a_run_that_follows_flags_groups_and_is_killed(

@@ -162,6 +162,14 @@ def test_an_error_of_a_job_is_one_line(
             "spark_jobs.common.job.JobError: records for a:0 were not written\n\n\tat org.apache\n",
             "records for a:0 were not written",
         ),
+        (
+            "An exception was raised by the Python Proxy. Return Message: Traceback (most recent call last):\n"
+            "  File a\n    b()\npy4j.protocol.Py4JJavaError: An error occurred while calling o1.collectToPython.\n"
+            ": org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times, "
+            "most recent failure: Lost task 0.0 in stage 1.0 (TID 3) (h executor driver): org.apache.kafka.common."
+            "errors.TopicAuthorizationException: Not authorized to access topics: [t]\n\n\tat a\n",
+            "TopicAuthorizationException: Not authorized to access topics: [t]",
+        ),
         ("\n[PARSE_SYNTAX_ERROR] Syntax error. SQLSTATE: 42601 (line 1)", None),
         ("", "no reason given"),
     ],
