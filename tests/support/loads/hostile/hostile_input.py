@@ -22,6 +22,7 @@ from typing import Final, TypeAlias
 import crc32c
 import psutil
 
+from odradek.broker.machine.line_limit import BURST
 from odradek.protocol.api import ApiKey
 from odradek.protocol.messages.metadata import MetadataRequest
 from odradek.protocol.records.builder import build_batch
@@ -195,7 +196,7 @@ def other_protocols(broker: OdradekBroker, count: int, seed: int, connect: Conne
     took_s = time.monotonic() - started
     eventually(lambda: descriptors(broker) - before, accept=lambda more: not more)
     assert process.num_threads() <= threads + 1
-    assert len(broker.log_text().splitlines()) - lines < 100 + 20 * took_s
+    assert len(broker.log_text().splitlines()) - lines < BURST + 20 * took_s
 
 
 def reset(broker: OdradekBroker, connect: Connect) -> None:
