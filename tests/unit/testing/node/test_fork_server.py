@@ -19,7 +19,8 @@ from tests.support.waiting import eventually
 PIPES = (0, 1, 2)
 """Those of the tests: standard input is empty, so such a broker ends at once."""
 
-CLOSED = 999
+CLOSED = 2**30
+"""Above what a process may have open."""
 
 
 @pytest.fixture
