@@ -112,7 +112,8 @@ def test_what_is_left_in_zookeeper_is_what_apache_leaves(
         broker.start()
         try:
             use(broker)
-            eventually(lambda connect=connect: "/brokers/topics/deleted" not in dumped(connect, port=0))
+            # The node of the deletion is the last one that a controller removes.
+            eventually(lambda connect=connect: "/admin/delete_topics/deleted" not in dumped(connect, port=0))
             dumps.append((dumped(connect, port=broker.port), broker.stop(), dumped(connect, port=broker.port)))
         finally:
             broker.close()
