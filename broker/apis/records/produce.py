@@ -114,10 +114,12 @@ def _sort(
     """Put each partition into `records` or `refused`; whether a batch is transactional."""
     version = ctx.header.api_version
     transactional = False
+    named = 0
     for topic in request.topic_data:
         known = broker.metadata_cache.snapshot.partitions.get(topic.name, {})
-        for number, part in enumerate(topic.partition_data, 1):
-            if number % SMALL_REQUEST_PARTITIONS == 0:
+        for part in topic.partition_data:
+            named += 1
+            if named % SMALL_REQUEST_PARTITIONS == 0:
                 yield None
             batch: memoryview | bytes | object
             batch, error = part.records, ErrorCode.NONE
@@ -128,7 +130,7 @@ def _sort(
             ):  # the frequent case
                 is_transactional = attributes & TRANSACTIONAL_MASK != 0
             else:
-                if number > 1:
+                if named > 1:
                     yield None
                 batch, is_transactional, error = yield from _checked(batch, version)
             transactional = transactional or is_transactional

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from odradek.broker.apis.services import SMALL_REQUEST_PARTITIONS
@@ -33,6 +35,22 @@ step has taken long: `ReplicaManager.append_in_steps`.
 def test_no_part_of_the_work_is_done_in_one_go(
     broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
+    partitions = range(PER_TOPIC, PER_TOPIC + NAMED)
+    assert steps(broker, monkeypatch, name, ["not-there"], partitions) >= STEPS[name] * NAMED
+
+
+@pytest.mark.parametrize("name", ["Produce", "Fetch without a session"])
+def test_many_topics_of_one_partition_are_not_looked_at_in_one_go(
+    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    topics = [f"not-there-{number}" for number in range(NAMED)]
+    assert steps(broker, monkeypatch, name, topics, [0]) >= STEPS[name] * NAMED
+
+
+def steps(
+    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch, name: str, topics: list[str], partitions: Sequence[int]
+) -> int:
+    """How many steps a request that names these partitions of each topic takes."""
     taken = 0
 
     def counted(work: Steps) -> Steps:
@@ -44,5 +62,5 @@ def test_no_part_of_the_work_is_done_in_one_go(
     submit = SlicedWork.submit
     monkeypatch.setattr(SlicedWork, "submit", lambda slices, work: submit(slices, counted(work)))
     make, version = next((make, version) for found, make, version in LARGE_REQUESTS if found == name)
-    broker.finish(broker.send(make(["not-there"], range(PER_TOPIC, PER_TOPIC + NAMED)), version))
-    assert taken >= STEPS[name] * NAMED
+    broker.finish(broker.send(make(topics, partitions), version))
+    return taken
