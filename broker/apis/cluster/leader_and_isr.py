@@ -99,12 +99,14 @@ async def apply(
     )
     broker.replica_manager.high_watermark_checkpoints.begin()  # now that every partition is known
 
+    response, answers = await _response(request, version, errors)
+
     def durable(failure: OSError | None) -> None:
         if failure is not None:
-            errors.update(
-                (tp, ErrorCode.KAFKA_STORAGE_ERROR) for tp in errors if broker.replica_manager.partitions.is_offline(tp)
-            )
-        respond(_response(request, version, errors))
+            for topic_partition, answer in answers.items():
+                if broker.replica_manager.partitions.is_offline(topic_partition):
+                    answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+        respond(response)
 
     if new_topics:
         broker.log_manager.when_durable(durable)
@@ -164,28 +166,24 @@ def _move_coordinators(broker: Services, leaders: Sequence[Partition], followers
             coordinator.on_resigned(partition.topic_partition.partition, partition.leader_epoch)
 
 
-def _response(
+async def _response(
     request: LeaderAndIsrRequest, version: int, errors: Mapping[TopicPartition, ErrorCode]
-) -> LeaderAndIsrResponse:
+) -> tuple[LeaderAndIsrResponse, dict[TopicPartition, LeaderAndIsrPartitionError]]:
+    """The response, and what it says of each partition."""
+    answers: dict[TopicPartition, LeaderAndIsrPartitionError] = {}
     if version < FIRST_TOPIC_ID_VERSION:
-        return LeaderAndIsrResponse(
-            partition_errors=[
-                LeaderAndIsrPartitionError(topic_name=tp.topic, partition_index=tp.partition, error_code=error)
-                for tp, error in errors.items()
-            ]
-        )
+        async for tp, error in in_turns(errors.items(), SLICE):
+            answers[tp] = LeaderAndIsrPartitionError(
+                topic_name=tp.topic, partition_index=tp.partition, error_code=error
+            )
+        return LeaderAndIsrResponse(partition_errors=list(answers.values())), answers
     topic_ids = {topic.topic_name: topic.topic_id for topic in request.topic_states}
     by_id: dict[bytes, list[LeaderAndIsrPartitionError]] = {}
-    for tp, error in errors.items():
-        by_id.setdefault(topic_ids.get(tp.topic, ZERO_UUID), []).append(
-            LeaderAndIsrPartitionError(partition_index=tp.partition, error_code=error)
-        )
-    return LeaderAndIsrResponse(
-        topics=[
-            LeaderAndIsrTopicError(topic_id=topic_id, partition_errors=partition_errors)
-            for topic_id, partition_errors in by_id.items()
-        ]
-    )
+    async for tp, error in in_turns(errors.items(), SLICE):
+        answers[tp] = LeaderAndIsrPartitionError(partition_index=tp.partition, error_code=error)
+        by_id.setdefault(topic_ids.get(tp.topic, ZERO_UUID), []).append(answers[tp])
+    topics = [LeaderAndIsrTopicError(topic_id=topic_id, partition_errors=found) for topic_id, found in by_id.items()]
+    return LeaderAndIsrResponse(topics=topics), answers
 
 
 def error_response(
