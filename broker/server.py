@@ -13,11 +13,8 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
-from odradek.broker.background_work import BackgroundWork
-from odradek.broker.cluster_links import ClusterLinks
 from odradek.broker.config.dynamic.dynamic_config import DynamicBrokerConfig
 from odradek.broker.config.dynamic.dynamic_passwords import Passwords
-from odradek.broker.config_handlers import ConfigHandlers
 from odradek.broker.dispatch import Dispatcher
 from odradek.broker.inter_broker.socket_links import SocketLinks
 from odradek.broker.machine.machine import Machine
@@ -32,7 +29,10 @@ from odradek.broker.network.requests.request_log_switch import RequestLogSwitch,
 from odradek.broker.quotas.request_throttle import RequestThrottle
 from odradek.broker.replica_manager.replication_setup import make_log_manager
 from odradek.broker.security.sasl.credential_cache import ScramCredentialCache
-from odradek.broker.service_setup import ServiceSetup
+from odradek.broker.setup.background_work import BackgroundWork
+from odradek.broker.setup.cluster_links import ClusterLinks
+from odradek.broker.setup.config_handlers import ConfigHandlers
+from odradek.broker.setup.service_setup import ServiceSetup
 from odradek.controller.admin.config_changes import ConfigChangeListener
 from odradek.controller.admin.policies import Policies
 from odradek.controller.tree.metadata_tree import MetadataTree, SetData, TreeError
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from odradek.broker.security.tls.store_updates import StoreUpdates
     from odradek.broker.security.tls.tls_contexts import TlsContexts
     from odradek.broker.security.tokens.token_manager import DelegationTokenManager
-    from odradek.broker.sockets import MakeSockets, Sockets
+    from odradek.broker.setup.sockets import MakeSockets, Sockets
     from odradek.controller.controller import Controller
     from odradek.controller.model.broker_info import BrokerInfo
     from odradek.protocol.topic_partition import TopicPartition
@@ -308,12 +308,12 @@ class KafkaServer:
             self.metrics_port = await self._metrics.start()
 
     def _sasl_parts(self) -> SaslParts:
-        from odradek.broker.sasl_setup import make_sasl_parts  # imported for SASL alone
+        from odradek.broker.setup.sasl_setup import make_sasl_parts  # imported for SASL alone
 
         return make_sasl_parts(self.clock, self._machine, self._scram_credentials, self._token_manager)
 
     def _make_authentications(self) -> Authentications:
-        from odradek.broker.sasl_setup import make_authentications
+        from odradek.broker.setup.sasl_setup import make_authentications
 
         return make_authentications(self.config, self._sasl_parts(), self.timer, self._background.start)
 

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from odradek.broker.apis.services import Services
-from odradek.broker.cluster_links import ClusterLinks
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.endpoint import EndPoint
 from odradek.broker.fetch.lazy_down_conversion import LazyDownConversionRecords
@@ -28,6 +27,7 @@ from odradek.broker.network.requests.request import RequestContext
 from odradek.broker.network.requests.throttles import Throttles
 from odradek.broker.network.sockets.close_reason import CloseReason
 from odradek.broker.server import KafkaServer
+from odradek.broker.setup.cluster_links import ClusterLinks
 from odradek.controller.model.broker_info import SecurityProtocol
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.schema import Request, Response

@@ -9,13 +9,13 @@ from typing import ClassVar
 
 import pytest
 
-from odradek.broker.cluster_links import ClusterLinks
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.metadata.metadata_cache import MetadataCache
 from odradek.broker.quotas.client_quota_callback import ClientQuotaCallback, Cluster
 from odradek.broker.quotas.quota_entity import ClientQuotaEntity, ClientQuotaType, client_quota_entity
 from odradek.broker.quotas.quota_managers import QuotaManagers
+from odradek.broker.setup.cluster_links import ClusterLinks
 from odradek.timer.clock import ManualClock
 from odradek.timer.system_timer import SystemTimer
 from tests.support.in_process.in_process_broker import in_process_broker

@@ -7,8 +7,8 @@ from typing import cast
 import pytest
 
 from odradek.broker.apis.services import Services
-from odradek.broker.cluster_links import ClusterLinks
 from odradek.broker.dispatch import Dispatcher
+from odradek.broker.setup.cluster_links import ClusterLinks
 from odradek.controller.model.broker_info import Broker, EndPoint, SecurityProtocol
 from odradek.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from odradek.protocol.messages.controlled_shutdown import ControlledShutdownResponse

@@ -14,7 +14,7 @@ from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.disk.checkpoint_files import read_offsets
 from tests.support.kafka_log import milliseconds, rows
 
-CAPTURED = Path(__file__).parent / "log_directories"
+CAPTURED = Path(__file__).parent
 EXPECTED = json.loads((CAPTURED / "expected.json").read_text())
 
 

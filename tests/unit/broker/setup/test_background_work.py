@@ -9,7 +9,7 @@ from collections.abc import Coroutine
 
 import pytest
 
-from odradek.broker.background_work import BackgroundWork
+from odradek.broker.setup.background_work import BackgroundWork
 
 
 class Steps:
@@ -97,5 +97,5 @@ def test_an_error_is_logged_and_ends_one_coroutine_alone(caplog: pytest.LogCaptu
 
     asyncio.run(scenario())
     (record,) = caplog.records
-    assert (record.name, record.message) == ("odradek.broker.background_work", "Error in background work")
+    assert (record.name, record.message) == ("odradek.broker.setup.background_work", "Error in background work")
     assert record.exc_info is not None

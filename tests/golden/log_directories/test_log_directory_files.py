@@ -19,7 +19,7 @@ from odradek.storage.log.unified_log import UnifiedLog
 from odradek.storage.manager.log_manager import LogManager
 from tests.support.disks.logs import Disk
 
-FILES = Path(__file__).parent / "log_directories" / "files"
+FILES = Path(__file__).parent / "files"
 DONE = json.loads((FILES / "steps.json").read_text())
 SETTINGS, TOPICS, STEPS = DONE["settings"], DONE["topics"], DONE["steps"]
 

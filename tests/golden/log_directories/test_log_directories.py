@@ -21,7 +21,7 @@ from odradek.storage.producers.producer_state_manager import decode_snapshot, en
 from odradek.storage.segment.fetch_data import FetchIsolation
 from tests.support.disks.logs import NOW, Disk, read_bytes
 
-CAPTURED = Path(__file__).parent / "log_directories"
+CAPTURED = Path(__file__).parent
 TP = TopicPartition("captured", 0)
 OVERRIDES = {"segment.bytes": "3000", "index.interval.bytes": "200", "segment.index.bytes": "4096"}
 EXPECTED = json.loads((CAPTURED / "expected.json").read_text())

@@ -8,7 +8,7 @@ from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.machine.machine import Machine
 from odradek.broker.network.authentication.authentication_counts import AuthenticationCounts
 from odradek.broker.network.connection.connection import Connection
-from odradek.broker.sasl_setup import make_authentications, make_sasl_parts
+from odradek.broker.setup.sasl_setup import make_authentications, make_sasl_parts
 from odradek.controller.model.broker_info import SecurityProtocol
 from odradek.storage.disk.ports import InlineIoPool
 from odradek.timer.clock import ManualClock

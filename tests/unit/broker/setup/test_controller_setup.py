@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from odradek.broker.config.broker_config import BrokerConfig
-from odradek.broker.controller_setup import controller_config_of
+from odradek.broker.setup.controller_setup import controller_config_of
 
 
 def test_the_controller_has_the_id_that_the_broker_was_given_and_reads_present_settings() -> None:

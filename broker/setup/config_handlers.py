@@ -23,7 +23,7 @@ from odradek.storage.config.config_def import ConfigType, parse_type
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
     from odradek.broker.config.dynamic.dynamic_config import DynamicBrokerConfig
-    from odradek.broker.sockets import Listening
+    from odradek.broker.setup.sockets import Listening
     from odradek.controller.model.broker_info import BrokerInfo
 
 logger = logging.getLogger(__name__)

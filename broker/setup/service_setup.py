@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.apis.services import Services
 from odradek.broker.config.dynamic.dynamic_config import DynamicBrokerConfig
-from odradek.broker.controller_setup import controller_config_of
 from odradek.broker.coordinators.add_partitions_to_txn_manager import AddPartitionsToTxnManager
 from odradek.broker.coordinators.coordinator_setup import make_group_coordinator, make_transaction_coordinator
 from odradek.broker.coordinators.transaction_verification import TransactionVerification
@@ -25,6 +24,7 @@ from odradek.broker.metadata.internal_topics import AutoTopicCreationManager
 from odradek.broker.metadata.topic_waits import TopicWaits
 from odradek.broker.quotas.quota_managers import QuotaManagers
 from odradek.broker.replica_manager.replication_setup import make_replica_manager
+from odradek.broker.setup.controller_setup import controller_config_of
 from odradek.controller.admin.config_admin import ConfigAdmin
 from odradek.controller.admin.topic_admin import AdminManager
 from odradek.controller.channels import ControllerChannels
@@ -35,7 +35,6 @@ from odradek.timer.walks import Walks
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from odradek.broker.cluster_links import ClusterLinks
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.config.dynamic.dynamic_config import StoreUpdates
     from odradek.broker.config.dynamic.dynamic_passwords import Passwords
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from odradek.broker.security.authorizer.ports import Authorizer
     from odradek.broker.security.sasl.credential_cache import ScramCredentialCache
     from odradek.broker.security.tokens.token_manager import DelegationTokenManager
+    from odradek.broker.setup.cluster_links import ClusterLinks
     from odradek.controller.admin.policies import Policies
     from odradek.controller.model.broker_info import BrokerInfo
     from odradek.controller.model.controller_config import ControllerConfig
