@@ -90,7 +90,10 @@ class ColdReads:
         """
         logs = [(log, timestamp) for tp, timestamp in lookups if (log := self._log(tp)) is not None]
         unknown = [
-            each.time_index.path for log, _ in logs for each in log.segments if not each.time_index.knows_its_end
+            each.time_index.path
+            for log, _ in logs
+            for each in log.segments.not_searched
+            if not each.time_index.knows_its_end
         ]
 
         def find(rounds: int) -> None:

@@ -228,7 +228,7 @@ class RecordBatch:
 
     def records(self, max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES) -> Iterator[Record]:
         """The records, with absolute offsets and the timestamps a consumer sees."""
-        if self._checked_count() == 0:
+        if self.checked_count() == 0:
             return iter(())
         return read_records(
             self.record_bytes(max_decompressed_bytes),
@@ -241,14 +241,15 @@ class RecordBatch:
 
     def keys(self, data: bytes) -> list[KeyedSpan]:
         """Keys and positions within `data`, the result of `record_bytes`."""
-        return read_keys(data, self._checked_count())
+        return read_keys(data, self.checked_count())
 
     def summary(self, max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES) -> RecordsSummary:
         """A summary of the records: all are checked and none is built."""
-        count = self._checked_count()
+        count = self.checked_count()
         return summarize(self.record_bytes(max_decompressed_bytes) if count else b"", count, self.base_timestamp)
 
-    def _checked_count(self) -> int:
+    def checked_count(self) -> int:
+        """How many records the header says there are. Raises: InvalidRecordError for a negative number."""
         if self.record_count < 0:
             raise InvalidRecordError(f"Found invalid record count {self.record_count} in magic v{self.magic} batch")
         return self.record_count

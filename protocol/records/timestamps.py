@@ -1,14 +1,16 @@
-"""The largest timestamp of a batch's records, read without reading the records.
+"""The timestamps of a batch's records, read without reading the records.
 
 A walk over sizes and timestamps alone takes half the time of `summarize` (0.2 to 0.3 µs a record, CPython 3.11). Other
-fields are not checked: bytes that are no records may be accepted, and the only error is `InvalidRecordError`.
+fields are not checked: bytes that are no records may be accepted, and the only error is `InvalidRecordError`. Short
+varints are read in line, as in `record_walks`.
 """
 
 from __future__ import annotations
 
+from odradek.protocol.records.batch import AnyBatch, RecordBatch
 from odradek.protocol.records.errors import InvalidRecordError
-from odradek.protocol.records.layout import MAX_INT64, NO_TIMESTAMP
-from odradek.protocol.records.record_fields import long_varlong
+from odradek.protocol.records.layout import CREATE_TIME, MAX_INT64, NO_TIMESTAMP
+from odradek.protocol.records.record_fields import checked, does_not_fit, ends_early, long_varint, long_varlong
 
 
 def largest_timestamp(data: bytes, count: int, base_timestamp: int) -> int:
@@ -49,6 +51,60 @@ def largest_timestamp(data: bytes, count: int, base_timestamp: int) -> int:
     if timestamp > MAX_INT64:
         raise InvalidRecordError(f"The record timestamp {timestamp} does not fit into 64 bits")
     return max(NO_TIMESTAMP, timestamp)
+
+
+def first_record_since(batch: AnyBatch, timestamp: int, starting_offset: int) -> tuple[int, int] | None:
+    """Timestamp and offset of the first record from `starting_offset` on with this timestamp (ms) or a later one.
+
+    Raises: CorruptRecordError when the records cannot be read up to there.
+    """
+    if isinstance(batch, RecordBatch) and batch.timestamp_type == CREATE_TIME:
+        data, count, base_timestamp = batch.record_bytes(), batch.checked_count(), batch.base_timestamp
+        deltas = _first_since(data, count, timestamp - base_timestamp, starting_offset - batch.base_offset)
+        return None if deltas is None else (checked(base_timestamp + deltas[0]), batch.base_offset + deltas[1])
+    for record in batch.records():
+        if record.timestamp >= timestamp and record.offset >= starting_offset:
+            return record.timestamp, record.offset
+    return None
+
+
+def _first_since(data: bytes, count: int, timestamp_delta: int, offset_delta: int) -> tuple[int, int] | None:
+    """The timestamp and offset delta of the first record in `data` for which both are at least as large as these."""
+    position = 0
+    end = len(data)
+    try:
+        for _ in range(count):
+            size = data[position]
+            position += 1
+            if size >= 0x80:
+                if (more := data[position]) < 0x80:
+                    size += (more << 7) - 0x80
+                    position += 1
+                else:
+                    size, position = long_varint(data, position, size)
+            body_end = position + (size >> 1)
+            if size & 1 or body_end > end:
+                raise does_not_fit(size, end - position)
+            delta = data[position + 1]
+            position += 2
+            if delta >= 0x80:
+                if (more := data[position]) < 0x80:
+                    delta += (more << 7) - 0x80
+                    position += 1
+                else:
+                    delta, position = long_varlong(data, position)
+            delta = (delta >> 1) ^ -(delta & 1)
+            if delta >= timestamp_delta:
+                offset = data[position]
+                if offset >= 0x80:
+                    offset, _ = long_varint(data, position + 1, offset)
+                offset = (offset >> 1) ^ -(offset & 1)
+                if offset >= offset_delta:
+                    return delta, offset
+            position = body_end
+    except (IndexError, ValueError):
+        raise ends_early() from None
+    return None
 
 
 _TOO_EARLY = (1 << 65) + 1

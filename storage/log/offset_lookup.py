@@ -67,7 +67,7 @@ def segment_of_time(segments: LogSegments, timestamp: int) -> LogSegment | None:
         return max(segments, key=lambda segment: segment.largest.timestamp)
     if timestamp < 0:
         return None
-    return next((segment for segment in segments if segment.largest_timestamp >= timestamp), None)
+    return next(segments.from_time(timestamp), None)
 
 
 def _record_of_max_timestamp(log: LogState) -> TimestampAndOffset | None:
@@ -77,7 +77,7 @@ def _record_of_max_timestamp(log: LogState) -> TimestampAndOffset | None:
     if timestamp < 0:
         return None
     for where in segment.records.positions(segment.offset_index.lookup(offset).position):
-        if segment.records.header_at(where).max_timestamp != timestamp:
+        if where.max_timestamp != timestamp:
             continue
         batch = segment.records.batch_at(where)
         latest = max(batch.records(), key=lambda record: record.timestamp)  # the first of several equal ones
@@ -86,9 +86,7 @@ def _record_of_max_timestamp(log: LogState) -> TimestampAndOffset | None:
 
 
 def _first_record_since(log: LogState, timestamp: int) -> TimestampAndOffset | None:
-    for segment in log.segments:
-        if segment.largest_timestamp < timestamp:
-            continue
+    for segment in log.segments.from_time(timestamp):
         # A header with a larger max timestamp than its records must not end the search. A segment without any timestamp
         # (selected by the modification time of its file) ends it, as in Apache.
         found = segment.find_by_timestamp(timestamp, log.watermarks.log_start_offset)

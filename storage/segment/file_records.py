@@ -19,7 +19,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records.batch import AnyBatch, RecordBatch, view_batch
-from odradek.protocol.records.layout import BATCH_OVERHEAD, LOG_OVERHEAD, MAGIC_POSITION, MAGIC_V2
+from odradek.protocol.records.layout import (
+    BATCH_OVERHEAD,
+    LEGACY_TIMESTAMP_POSITION,
+    LOG_OVERHEAD,
+    MAGIC_POSITION,
+    MAGIC_V0,
+    MAGIC_V2,
+    NO_TIMESTAMP,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,8 +35,8 @@ if TYPE_CHECKING:
     from odradek.storage.disk.file_system import Bytes, FileSystem
     from odradek.storage.disk.open_files import OpenFiles
 
-HEADER_PEEK: Final = 27
-"""The header bytes with a batch's offsets: up to and including lastOffsetDelta of format 2."""
+HEADER_PEEK: Final = 43
+"""The header bytes with a batch's offsets and largest timestamp: up to and including maxTimestamp of format 2."""
 
 MIN_HEADER: Final = 17
 """Up to and including the magic byte. Fewer bytes at the end of a file are a torn tail."""
@@ -42,17 +50,20 @@ SEQUENTIAL_READ_BYTES: Final = 1024 * 1024
 SCAN_BYTES: Final = 4096
 """The chunk size when only headers are read: the default distance of two index entries."""
 
-_PEEK = struct.Struct(">qiiBIHi")  # base offset, length, epoch, magic, crc, attributes, lastOffsetDelta
+# base offset, length, epoch, magic, crc and attributes, lastOffsetDelta, baseTimestamp, maxTimestamp
+_PEEK = struct.Struct(">qiiB6xi8xq")
 _PEEK_SHORT = struct.Struct(">qiiB")
+_LEGACY_TIMESTAMP = struct.Struct(">q")
 
 
 class BatchPosition(NamedTuple):
-    """The file position, size and offsets of a batch."""
+    """Where a batch is, and what its header says about its records."""
 
     base_offset: int
     last_offset: int
     position: int
     size: int
+    max_timestamp: int
 
 
 class CorruptLogError(KafkaError):
@@ -142,10 +153,10 @@ class FileRecords:
                 if len(chunk) < MIN_HEADER:
                     return
             if at + HEADER_PEEK <= len(chunk):
-                base_offset, length, _, magic, _, _, last_delta = _PEEK.unpack_from(chunk, at)
+                base_offset, length, _, magic, last_delta, max_timestamp = _PEEK.unpack_from(chunk, at)
             else:  # a last message of an old format can be shorter than a batch header
                 base_offset, length, _, magic = _PEEK_SHORT.unpack_from(chunk, at)
-                last_delta = 0
+                last_delta, max_timestamp = 0, NO_TIMESTAMP
             if length < MIN_BATCH_LENGTH:
                 raise CorruptLogError(
                     f"Found record size {length} smaller than minimum record overhead ({MIN_BATCH_LENGTH}) "
@@ -154,8 +165,9 @@ class FileRecords:
             size = LOG_OVERHEAD + length
             if position + size > limit:
                 return
-            last_offset = base_offset + last_delta if magic >= 2 else base_offset
-            yield BatchPosition(base_offset, last_offset, position, size)
+            if magic < MAGIC_V2:
+                last_delta, max_timestamp = 0, _legacy_timestamp(chunk, at, magic)
+            yield BatchPosition(base_offset, base_offset + last_delta, position, size, max_timestamp)
             position += size
 
     def find_offset(self, target: int, start: int = 0) -> BatchPosition | None:
@@ -168,13 +180,15 @@ class FileRecords:
         chunk = os.pread(self.fileno(), min(SCAN_BYTES, max(0, self.size - start)), start)
         at, end = 0, len(chunk) - HEADER_PEEK
         while at <= end:
-            base_offset, length, _, magic, _, _, last_delta = _PEEK.unpack_from(chunk, at)
+            base_offset, length, _, magic, last_delta, max_timestamp = _PEEK.unpack_from(chunk, at)
             size = LOG_OVERHEAD + length
             if length < MIN_BATCH_LENGTH or position + size > self.size:
                 break
             last_offset = base_offset + last_delta if magic >= MAGIC_V2 else base_offset
             if last_offset >= target:
-                return BatchPosition(base_offset, last_offset, position, size)
+                if magic < MAGIC_V2:
+                    max_timestamp = _legacy_timestamp(chunk, at, magic)
+                return BatchPosition(base_offset, last_offset, position, size, max_timestamp)
             position += size
             at += size
         for batch in self.positions(position):
@@ -288,6 +302,14 @@ class FileRecords:
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
+
+
+def _legacy_timestamp(chunk: bytes, at: int, magic: int) -> int:
+    """The timestamp of the message of an old format that begins at `at`. Format 0 has none."""
+    if magic == MAGIC_V0:
+        return NO_TIMESTAMP
+    (timestamp,) = _LEGACY_TIMESTAMP.unpack_from(chunk, at + LEGACY_TIMESTAMP_POSITION)
+    return int(timestamp)
 
 
 class FileRegion:

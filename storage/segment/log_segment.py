@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records.layout import NO_TIMESTAMP
+from odradek.protocol.records.timestamps import first_record_since
 from odradek.storage import log_files
 from odradek.storage.disk.descriptors import is_out_of_descriptors
 from odradek.storage.disk.disk_space import DiskFullError, is_no_space
@@ -272,7 +273,7 @@ class LogSegment:
         """The largest timestamp of the first batch; -1 without one. Kafka: LogSegment.getFirstBatchTimestamp."""
         if self._rolling_timestamp is None:
             first = next(self.records.positions(), None)
-            self._rolling_timestamp = NO_TIMESTAMP if first is None else self.records.header_at(first).max_timestamp
+            self._rolling_timestamp = NO_TIMESTAMP if first is None else first.max_timestamp
             if first is None:
                 self._rolling_timestamp = None
                 return NO_TIMESTAMP
@@ -313,12 +314,12 @@ class LogSegment:
         indexed_offset = self.time_index.lookup(timestamp).offset
         position = self.offset_index.lookup(max(indexed_offset, starting_offset)).position
         for where in self.records.positions(position):
-            if self.records.header_at(where).max_timestamp < timestamp:
+            if where.max_timestamp < timestamp or where.last_offset < starting_offset:
                 continue
             batch = self.records.batch_at(where)
-            for record in batch.records():
-                if record.timestamp >= timestamp and record.offset >= starting_offset:
-                    return TimestampAndOffset(record.timestamp, record.offset, batch.partition_leader_epoch)
+            found = first_record_since(batch, timestamp, starting_offset)
+            if found is not None:
+                return TimestampAndOffset(*found, batch.partition_leader_epoch)
         return None
 
     def read_next_offset(self) -> int:
@@ -355,9 +356,8 @@ class LogSegment:
         largest = self.time_index.last_entry
         start = self.offset_index.lookup(largest.offset).position
         for where in self.records.positions(start):
-            batch = self.records.header_at(where)
-            if batch.max_timestamp > largest.timestamp:
-                largest = TimestampOffset(batch.max_timestamp, where.last_offset)
+            if where.max_timestamp > largest.timestamp:
+                largest = TimestampOffset(where.max_timestamp, where.last_offset)
         return largest
 
     def has_finished_indexes(self) -> bool:
@@ -370,7 +370,7 @@ class LogSegment:
             last = self.time_index.last_entry
             if self.time_index.entries:
                 found = self.translate_offset(last.offset)
-                if found is None or self.records.header_at(found).max_timestamp != last.timestamp:
+                if found is None or found.max_timestamp != last.timestamp:
                     return False
             if entries := self.offset_index.entries:
                 offset, position = self.offset_index.entry(entries - 1)

@@ -1,6 +1,10 @@
 """The segments of a log, ordered by base offset.
 
-Invariant: the keys are exactly the base offsets, ascending; the last segment is the active one.
+A search by time remembers the largest timestamp up to each segment that it has looked at. These maxima ascend, so that
+the next search is a bisection. Appends change only the active segment, which is not among them.
+
+Invariants: the keys are exactly the base offsets, ascending; the last segment is the active one. A segment among the
+remembered ones has not changed since: truncation cuts the last segment only, and all others are replaced, not changed.
 
 Kafka: LogSegments.
 """
@@ -19,7 +23,7 @@ if TYPE_CHECKING:
 class LogSegments:
     """A sorted map from base offset to segment; every read searches it."""
 
-    __slots__ = ("_bases", "_segments", "active")
+    __slots__ = ("_bases", "_maxima", "_segments", "active")
 
     active: LogSegment
     """The last segment: appends go to it. Unset without segments."""
@@ -27,6 +31,9 @@ class LogSegments:
     def __init__(self) -> None:
         self._bases: list[int] = []
         self._segments: list[LogSegment] = []
+        self._maxima: list[int] = []
+        """At each index the largest timestamp of the segments up to there. For the first segments only: those that a
+        search has looked at, none of them active, up to the first one without timestamps."""
 
     def __len__(self) -> int:
         return len(self._bases)
@@ -57,6 +64,7 @@ class LogSegments:
     def add(self, segment: LogSegment) -> LogSegment | None:
         """Add a segment. Returns the replaced one with the same base offset, if any."""
         index = bisect_left(self._bases, segment.base_offset)
+        self._forget_maxima(index)
         if index < len(self._bases) and self._bases[index] == segment.base_offset:
             replaced, self._segments[index] = self._segments[index], segment
             self.active = self._segments[-1]
@@ -70,6 +78,7 @@ class LogSegments:
         index = bisect_left(self._bases, base_offset)
         if index < len(self._bases) and self._bases[index] == base_offset:
             del self._bases[index], self._segments[index]
+            self._forget_maxima(index)
             if self._segments:
                 self.active = self._segments[-1]
             else:
@@ -80,6 +89,11 @@ class LogSegments:
             del self.active
         self._bases.clear()
         self._segments.clear()
+        self._maxima.clear()
+
+    def _forget_maxima(self, index: int) -> None:
+        """Forget the maxima from the segment at `index` on, and that of the last segment: it may be active now."""
+        del self._maxima[max(0, min(index, len(self._segments) - 1)) :]
 
     def get(self, base_offset: int) -> LogSegment | None:
         index = bisect_left(self._bases, base_offset)
@@ -108,3 +122,22 @@ class LogSegments:
     def from_offset(self, offset: int) -> list[LogSegment]:
         """The segments whose base offset is at least `offset`."""
         return self._segments[bisect_left(self._bases, offset) :]
+
+    def from_time(self, timestamp: int) -> Iterator[LogSegment]:
+        """The segments with a `largest_timestamp` of at least `timestamp` (ms), ascending by offset.
+
+        The segments must not change before the iteration ends.
+        """
+        maxima = self._maxima
+        for index in range(bisect_left(maxima, timestamp), len(self._segments)):
+            segment = self._segments[index]
+            if index == len(maxima) and segment is not self.active and segment.largest.timestamp >= 0:
+                largest = segment.largest.timestamp
+                maxima.append(max(largest, maxima[-1]) if maxima else largest)
+            if segment.largest_timestamp >= timestamp:
+                yield segment
+
+    @property
+    def not_searched(self) -> list[LogSegment]:
+        """The segments that no search by time has looked at yet; the active one, and those without timestamps."""
+        return self._segments[len(self._maxima) :]

@@ -23,7 +23,7 @@ from odradek.storage.segment import offset_index, time_index, transaction_index
 from odradek.storage.segment.read_only_files import open_offset_index, open_records, open_time_index
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from odradek.broker.tools.dump_log.rows import Rows
     from odradek.storage.offsets import TimestampOffset
@@ -230,7 +230,6 @@ def _last_offset_at(records: FileRecords, position: int, max_message_size: int) 
         raise CorruptIndexError(
             f"Slice from position {position} exceeds end position of {records.path}, which has {records.size} bytes"
         )
-    found: Iterator[tuple[int, int, int, int]] = records.positions(position, position + max_message_size)
-    for _, last_offset, _, _ in found:
-        return last_offset
+    for where in records.positions(position, position + max_message_size):
+        return where.last_offset
     raise CorruptIndexError(f"There is no whole batch at position {position} of {records.path}")

@@ -15,6 +15,8 @@ from typing import Final
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.schema import Request
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.records.builder import build_batch
+from odradek.protocol.records.record import SimpleRecord
 from odradek.protocol.topic_partition import TopicPartition
 from tests.benchmarks.counts.counting import Calls, Counts, peak_bytes
 from tests.benchmarks.parts.bench_storage import batch_of
@@ -25,6 +27,8 @@ from tests.support.wire.requests import build
 
 TOPIC: Final = "bench"
 PARTITIONS: Final = 10
+OLD_TOPIC: Final = "old"
+OLD_SEGMENTS, OLD_BATCHES = 20, 10
 SMALL, LARGE = (1, 100), (16, 1_000)
 """(records, bytes of each): a record alone, and a batch of 16 KB."""
 
@@ -98,6 +102,7 @@ def one_by_one(broker: InProcessBroker, requests: Iterable[Request], version: in
 
     def run() -> None:
         peer.send(next(frames))
+        broker.settle(lambda: bool(peer.link.wire.data))  # the first read of an index is made by a thread
         assert peer.take_answers() == 1
 
     return Sequence(1, run, peer.take_writes)
@@ -182,6 +187,44 @@ def fetch_in_a_session(broker: InProcessBroker) -> Sequence:
     return one_by_one(broker, numbered, 17)
 
 
+def log_of_segments(broker: InProcessBroker) -> range:
+    """Fill a partition with `OLD_SEGMENTS` segments of `OLD_BATCHES` batches each; the offsets of the old records.
+
+    The timestamp of a record is its offset.
+    """
+    batches = OLD_SEGMENTS * OLD_BATCHES
+    records, size = 64, 1_000
+    segment_bytes = OLD_BATCHES * len(batch_of(records, size)) + 1
+    broker.create_topic(OLD_TOPIC, configs={"segment.bytes": str(segment_bytes)})
+    for first in range(0, batches * records, records):
+        values = [SimpleRecord(offset, None, bytes(size)) for offset in range(first, first + records)]
+        data = [{"index": 0, "records": build_batch(values)}]
+        broker.call(build(ApiKey.PRODUCE, acks=1, topic_data=[{"name": OLD_TOPIC, "partition_data": data}]), 11)
+    end = batches * records
+    return range(end // 2, end // 2 + 3 * RUNS_MAX, 3)
+
+
+def lookup_of_a_time(broker: InProcessBroker) -> Sequence:
+    """The offset of a record in the middle of a log, by its timestamp."""
+
+    def request(offset: int) -> Request:
+        parts = [{"partition_index": 0, "timestamp": offset, "current_leader_epoch": -1}]
+        return build(ApiKey.LIST_OFFSETS, replica_id=-1, topics=[{"name": OLD_TOPIC, "partitions": parts}])
+
+    return one_by_one(broker, map(request, log_of_segments(broker)), 9)
+
+
+def fetch_of_an_old_record(broker: InProcessBroker) -> Sequence:
+    """The batch with a record in the middle of a log."""
+
+    def request(offset: int) -> Request:
+        parts = [{"partition": 0, "fetch_offset": offset, "partition_max_bytes": 1}]
+        topics = [{"topic_id": broker.topic_id(OLD_TOPIC), "partitions": parts}]
+        return build(ApiKey.FETCH, min_bytes=1, max_bytes=1 << 25, max_wait_ms=0, session_epoch=-1, topics=topics)
+
+    return one_by_one(broker, map(request, log_of_segments(broker)), 17)
+
+
 def produce_for_a_waiting_fetch(broker: InProcessBroker) -> Sequence:
     """A record, and the answer to a consumer that waits for it: two requests."""
     producer, consumer = Peer(broker), Peer(broker)
@@ -201,20 +244,22 @@ def produce_for_a_waiting_fetch(broker: InProcessBroker) -> Sequence:
     return Sequence(2, run, lambda: producer.take_writes() + consumer.take_writes())
 
 
-def commit_of_offsets(broker: InProcessBroker) -> Sequence:
-    """One partition, by a consumer that is no member of a group."""
-    broker.call(build(ApiKey.FIND_COORDINATOR, coordinator_keys=["g"]), 4)
-    assert broker.settle(lambda: broker.services.metadata_cache.contains("__consumer_offsets"))
-    parts = [{"partition_index": 0, "committed_offset": 42, "committed_metadata": ""}]
-    request = build(
-        ApiKey.OFFSET_COMMIT,
-        group_id="g",
-        generation_id_or_member_epoch=-1,
-        topics=[{"name": TOPIC, "partitions": parts}],
-    )
-    error = broker.call(request, 8).topics[0].partitions[0].error_code  # type: ignore[attr-defined]
-    assert error == ErrorCode.NONE
-    return repeated(request, 8)(broker)
+def commit_of_offsets(partitions: int) -> Make:
+    """By a consumer that is no member of a group."""
+
+    def make(broker: InProcessBroker) -> Sequence:
+        broker.call(build(ApiKey.FIND_COORDINATOR, coordinator_keys=["g"]), 4)
+        assert broker.settle(lambda: broker.services.metadata_cache.contains("__consumer_offsets"))
+        parts = [
+            {"partition_index": index, "committed_offset": 42, "committed_metadata": ""} for index in range(partitions)
+        ]
+        topics = [{"name": TOPIC, "partitions": parts}]
+        request = build(ApiKey.OFFSET_COMMIT, group_id="g", generation_id_or_member_epoch=-1, topics=topics)
+        error = broker.call(request, 8).topics[0].partitions[0].error_code  # type: ignore[attr-defined]
+        assert error == ErrorCode.NONE
+        return repeated(request, 8)(broker)
+
+    return make
 
 
 SEQUENCES: Final[dict[str, Make]] = {
@@ -227,11 +272,14 @@ SEQUENCES: Final[dict[str, Make]] = {
     "Produce, idempotent, 6 partitions, 16 KB, acks=all": idempotent_produce(6),
     "Fetch, 16 KB": fetch_of_records(1),
     "Fetch, 6 partitions, 16 KB": fetch_of_records(6),
+    "Fetch, an old record": fetch_of_an_old_record,
     "Fetch, session of 10 partitions without news": fetch_in_a_session,
     "Produce, and a Fetch that waits for it": produce_for_a_waiting_fetch,
-    "OffsetCommit, 1 partition": commit_of_offsets,
+    "OffsetCommit, 1 partition": commit_of_offsets(1),
+    "OffsetCommit, 10 partitions": commit_of_offsets(10),
     "Metadata, 1 topic of 10 partitions": repeated(build(ApiKey.METADATA, topics=[{"name": TOPIC}]), 12),
     "ListOffsets, latest of 10 partitions": repeated(latest_offsets(), 9),
+    "ListOffsets, an old record by its time": lookup_of_a_time,
     "Heartbeat, unknown member": repeated(build(ApiKey.HEARTBEAT, group_id="g", member_id="m"), 4),
     "ApiVersions": repeated(build(ApiKey.API_VERSIONS, client_software_name="c", client_software_version="1"), 3),
 }

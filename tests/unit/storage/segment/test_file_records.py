@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from odradek.protocol.records.layout import NO_TIMESTAMP
 from odradek.protocol.records.legacy import build_message
 from odradek.protocol.records.record import Record
 from odradek.storage.disk.file_system import OsFileSystem
@@ -43,7 +44,7 @@ def test_find_offset_agrees_with_a_walk(sizes: list[int], target: int) -> None:
         expected = []
         for index, size in enumerate(sizes):
             data = batch(b"x" * size, b"y", base_offset=index * 3)
-            expected.append((index * 3, index * 3 + 1, records.size, len(data)))
+            expected.append((index * 3, index * 3 + 1, records.size, len(data), NOW + 1))
             records.append([data])
         assert [tuple(found) for found in records.positions()] == expected
         first = next((where for where in expected if where[1] >= target), None)
@@ -84,8 +85,17 @@ def test_messages_of_old_formats_are_walked_too(tmp_path: Path) -> None:
     records.append(old)
     assert [where.last_offset for where in records.positions()] == [0, 1, 2]
     assert records.find_offset(2) is not None
-    headers = [records.header_at(where) for where in records.positions()]
-    assert [header.max_timestamp for header in headers] == [NOW] * 3
+    assert [where.max_timestamp for where in records.positions()] == [NOW] * 3
+    assert [records.find_offset(offset) for offset in range(3)] == list(records.positions())
+    records.close()
+
+
+@pytest.mark.parametrize("value", [b"", b"v" * 5_000])
+def test_messages_of_format_0_have_no_timestamp(tmp_path: Path, value: bytes) -> None:
+    records = new_records(tmp_path)
+    records.append([build_message(0, n, NOW, b"k", value) for n in range(3)])
+    assert [where.max_timestamp for where in records.positions()] == [NO_TIMESTAMP] * 3
+    assert [records.find_offset(offset) for offset in range(3)] == list(records.positions())
     records.close()
 
 

@@ -103,6 +103,8 @@ class LogAgainstModel(RuleBasedStateMachine):
     def look_up_by_time(self, data: st.DataObject) -> None:
         timestamp = data.draw(st.sampled_from([r[2] for r in self.records])) + data.draw(st.integers(-3, 3))
         expected = next((r for r in self.records if r[0] >= self.start and r[2] >= timestamp), None)
+        reached = [segment for segment in self.log.segments if segment.largest_timestamp >= timestamp]
+        assert list(self.log.segments.from_time(timestamp)) == reached
         found = self.log.fetch_offset_by_timestamp(timestamp)
         # Kafka takes the first segment whose largest timestamp reaches the target, even if only records below the log
         # start have it, and then finds nothing; a model of records alone cannot tell these cases apart.
