@@ -86,14 +86,6 @@ class BrokerConnection:
                     return await self._ask_in_agreed_version(receiver, request, response_type)
                 return await self._ask(receiver, request, response_type, version)
 
-    async def send(self, request: Request, *, timeout_ms: int) -> None:
-        """Send a request without a response (Produce with acks=0) in the highest common version. Raises: OSError."""
-        async with self._turn:
-            with self._dropped_after_an_error(), self._deadline(request, timeout_ms):
-                receiver = await self._connected()
-                version = await self._agreed_version(receiver, request.API_KEY)
-                await receiver.send(encode_request(self._header(request, version), request))
-
     def _deadline(self, request: Request, timeout_ms: int) -> AbstractContextManager[None]:
         return deadline(self._settings.timer, timeout_ms, f"{type(request).__name__} to {self}")
 

@@ -9,10 +9,9 @@ Kafka: ControlRecordType, EndTransactionMarker and ControlRecordUtils.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from struct import Struct
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from odradek.protocol.records.builder import build_batch
 from odradek.protocol.records.errors import InvalidRecordError
@@ -63,16 +62,20 @@ class ControlRecordType(IntEnum):
         return _KEY.pack(_KEY_VERSION, self)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndTransactionMarker:
-    """The end of a producer's transaction in one partition."""
-
+class _MarkerFields(NamedTuple):
     type: ControlRecordType
     coordinator_epoch: int
 
-    def __post_init__(self) -> None:
-        if self.type not in (ControlRecordType.ABORT, ControlRecordType.COMMIT):
-            raise InvalidRecordError(f"Invalid control record type for end transaction marker {self.type!r}")
+
+class EndTransactionMarker(_MarkerFields):
+    """The end of a producer's transaction in one partition."""
+
+    __slots__ = ()
+
+    def __new__(cls, *, type: ControlRecordType, coordinator_epoch: int) -> Self:  # noqa: A002
+        if type not in (ControlRecordType.ABORT, ControlRecordType.COMMIT):
+            raise InvalidRecordError(f"Invalid control record type for end transaction marker {type!r}")
+        return super().__new__(cls, type, coordinator_epoch)
 
     @property
     def is_commit(self) -> bool:

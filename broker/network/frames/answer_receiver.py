@@ -31,8 +31,6 @@ class AnswerReceiver(asyncio.BufferedProtocol):
         self._is_direct = False
         self._transport: asyncio.Transport | None = None
         self._answer: asyncio.Future[memoryview] | None = None
-        self._drained: asyncio.Future[None] | None = None
-        """Done when the transport takes more bytes; None while it does."""
         self.usable_until_ms: int | None = None
         """Monotonic time from which on no request should be sent: the session ends soon. None: no end."""
         self.authenticate_version: int | None = None
@@ -58,22 +56,11 @@ class AnswerReceiver(asyncio.BufferedProtocol):
         finally:
             self._answer = None
 
-    async def send(self, request: bytes) -> None:
-        """Send a request that has no response; waits while the transport's buffer is full. Raises: OSError."""
-        if self._transport is None:
-            raise ConnectionResetError("the connection was closed")
-        self._transport.write(frame_prefix(len(request)) + request)
-        if self._drained is not None:
-            await self._drained
-            if self._transport is None:
-                raise ConnectionResetError("the connection was closed while a request was being sent")
-
     def abort(self, reason: OSError) -> None:
-        """Close the connection; a waiting `exchange` raises `reason`, a waiting `send` ConnectionResetError."""
+        """Close the connection; a waiting `exchange` raises `reason`."""
         transport, self._transport = self._transport, None
         if transport is not None:
             transport.abort()
-        self.resume_writing()
         if self._answer is not None and not self._answer.done():
             self._answer.set_exception(reason)
 
@@ -101,14 +88,6 @@ class AnswerReceiver(asyncio.BufferedProtocol):
             self.abort(ConnectionAbortedError("the broker sent bytes that no request waits for"))
         elif frame is not None:
             self._answer.set_result(frame)
-
-    def pause_writing(self) -> None:
-        self._drained = asyncio.get_running_loop().create_future()
-
-    def resume_writing(self) -> None:
-        drained, self._drained = self._drained, None
-        if drained is not None and not drained.done():
-            drained.set_result(None)
 
     def eof_received(self) -> None:
         self.abort(ConnectionResetError("the broker has closed the connection"))

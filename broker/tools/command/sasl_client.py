@@ -1,4 +1,4 @@
-"""The SASL client of a command, for links on asyncio and on `socket_loop` alike. Imported when it is needed.
+"""The SASL client of a command. Imported when it is needed.
 
 Kafka: SaslChannelBuilder (in client mode).
 """
@@ -26,10 +26,8 @@ async def authenticate_client(
     client_id: str,
     send: Callable[[bytes], Awaitable[memoryview | bytes]],
     clock: Clock,
-    authenticate_version: int | None = None,
 ) -> ClientSession:
-    """Authenticate on a connection: `send` sends a frame and returns its answer. `authenticate_version`: not the first
-    time.
+    """Authenticate on a new connection: `send` sends a frame and returns its answer.
 
     Raises: OSError; CommandFailed if the configuration is not valid.
     """
@@ -43,4 +41,4 @@ async def authenticate_client(
         return client.evaluate_challenge(challenge)  # a command has nothing else to do
 
     exchange = ClientExchange(sasl.mechanism, client_id, send, evaluate, os.urandom(1)[0])
-    return await authenticate(exchange, authenticate_version)
+    return await authenticate(exchange)

@@ -1,6 +1,7 @@
 """A link of a command to a broker: one connection, one request at a time, on `socket_loop`.
 
-`BrokerConnection` is the same for brokers, on asyncio.
+`BrokerConnection` is the same for brokers, on asyncio. An attempt to connect after failed ones has more time, up to
+`connection_setup_timeout_max_ms`; callers wait for `retry_backoff_ms` before they ask again.
 
 Kafka: NetworkClient (with one request in flight).
 """
@@ -16,7 +17,7 @@ from odradek.broker.inter_broker.request_format import (
     versions_in_common,
     versions_request,
 )
-from odradek.broker.tools.command.socket_loop import READ, WRITE, sleep, wait_for
+from odradek.broker.tools.command.socket_loop import READ, WRITE, Event, wait_for
 from odradek.protocol.api import API, ApiKey
 from odradek.protocol.codec.codec import EncodeError
 from odradek.protocol.codec.decode_error import DecodeError
@@ -27,6 +28,8 @@ from odradek.protocol.headers import RequestHeader, encode_request
 from odradek.protocol.messages.api_versions import ApiVersionsResponse
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
     from odradek.broker.tools.command.addresses import Address
     from odradek.broker.tools.command.client_config import ClientConfig
     from odradek.broker.tools.command.tls_socket import TlsSocket
@@ -34,10 +37,9 @@ if TYPE_CHECKING:
 
     Stream: TypeAlias = socket.socket | TlsSocket
 
+T = TypeVar("T")
 ResponseT = TypeVar("ResponseT", bound=Response)
 CHUNK_BYTES = 256 * 1024
-TURN_MS = 1
-"""The interval of the checks whether the request before this one has ended."""
 
 
 class SocketLink:
@@ -51,25 +53,46 @@ class SocketLink:
         self._versions: dict[int, int] = {}
         """The highest common version by API key."""
         self._correlation_id = 0
-        self._is_busy = False
+        self._under_way: Event | None = None
+        """Set when the present request has ended. None: there is none."""
+        self._setup_timeout_ms = config.connection_setup_timeout_ms
+        """Of the next attempt to connect."""
         self._usable_until_ms: int | None = None
         """Monotonic time from which on the connection is opened anew: the SASL session ends soon. None: no end."""
 
-    async def exchange(self, request: Request, response_type: type[ResponseT], timeout_ms: int) -> ResponseT:
-        """Send a request in the highest common version and wait for its answer.
+    async def exchange(
+        self, request: Request, response_type: type[ResponseT], timeout_ms: int, *, version: int | None = None
+    ) -> ResponseT:
+        """Send a request, in the highest common version unless one is given, and wait for its answer.
 
         Raises: OSError (TimeoutError is one) if there was no answer; VersionMismatch.
         """
+
+        async def ask(sock: Stream, until_ms: int) -> ResponseT:
+            chosen = self._version(request) if version is None else version
+            return await self._ask(sock, request, response_type, chosen, until_ms)
+
+        return await self._alone(ask, request, timeout_ms)
+
+    async def send(self, request: Request, timeout_ms: int) -> None:
+        """Send a request without an answer (Produce with acks=0) in the highest common version. Raises: OSError."""
+
+        async def send(sock: Stream, until_ms: int) -> None:
+            _, encoded = self._encoded(request, self._version(request))
+            await self._send(sock, frame_prefix(len(encoded)) + encoded, until_ms)
+
+        await self._alone(send, request, timeout_ms)
+
+    async def _alone(
+        self, work: Callable[[Stream, int], Coroutine[object, None, T]], request: Request, timeout_ms: int
+    ) -> T:
+        """Use the connection when no other request does. Its time begins then."""
+        while self._under_way is not None:
+            await self._under_way.wait()
+        ended = self._under_way = Event()
         until_ms = self._clock.monotonic_ms() + timeout_ms
-        while self._is_busy:
-            await sleep(self._clock.monotonic_ms() + TURN_MS)
-        self._is_busy = True
         try:
-            sock = await self._connected(until_ms)
-            version = self._versions.get(request.API_KEY)
-            if version is None:
-                raise VersionMismatch(f"No common version of {API[request.API_KEY].name} with {self._address}")
-            return await self._ask(sock, request, response_type, version, until_ms)
+            return await work(await self._connected(until_ms), until_ms)
         except VersionMismatch:
             raise  # the connection stays usable
         except TimeoutError:
@@ -79,7 +102,8 @@ class SocketLink:
             self.close()
             raise
         finally:
-            self._is_busy = False
+            self._under_way = None
+            ended.set()
 
     def close(self) -> None:
         if self._socket is not None:
@@ -87,11 +111,14 @@ class SocketLink:
             self._socket = None
 
     async def _connected(self, until_ms: int) -> Stream:
-        if self._usable_until_ms is not None and self._clock.monotonic_ms() >= self._usable_until_ms:
+        is_over = self._usable_until_ms is not None and self._clock.monotonic_ms() >= self._usable_until_ms
+        if self._socket is not None and (is_over or not _is_open(self._socket)):
             self.close()
         if self._socket is None:
-            connect_until_ms = min(until_ms, self._clock.monotonic_ms() + self._config.connection_setup_timeout_ms)
+            connect_until_ms = min(until_ms, self._clock.monotonic_ms() + self._setup_timeout_ms)
+            self._setup_timeout_ms = min(2 * self._setup_timeout_ms, self._config.connection_setup_timeout_max_ms)
             self._socket = await self._secured(await self._open(connect_until_ms), connect_until_ms)
+            self._setup_timeout_ms = self._config.connection_setup_timeout_ms
             await self._authenticate(self._socket, until_ms)
             self._versions = await self._ask_versions(self._socket, API[ApiKey.API_VERSIONS].max_version, until_ms)
         return self._socket
@@ -152,15 +179,26 @@ class SocketLink:
             raise ConnectionError(f"{self._address} answered ApiVersions with error {response.error_code}")
         return ours
 
-    async def _ask(
-        self, sock: Stream, request: Request, response_type: type[ResponseT], version: int, until_ms: int
-    ) -> ResponseT:
+    def _version(self, request: Request) -> int:
+        """The highest common version. Raises: VersionMismatch."""
+        version = self._versions.get(request.API_KEY)
+        if version is None:
+            raise VersionMismatch(f"No common version of {API[request.API_KEY].name} with {self._address}")
+        return version
+
+    def _encoded(self, request: Request, version: int) -> tuple[RequestHeader, bytes]:
+        """Raises: VersionMismatch."""
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         header = RequestHeader(ApiKey(request.API_KEY), version, self._correlation_id, self._config.client_id)
         try:
-            encoded = encode_request(header, request)
+            return header, encode_request(header, request)
         except EncodeError as error:
             raise VersionMismatch(f"No common version with {self._address} can encode this request: {error}") from error
+
+    async def _ask(
+        self, sock: Stream, request: Request, response_type: type[ResponseT], version: int, until_ms: int
+    ) -> ResponseT:
+        header, encoded = self._encoded(request, version)
         frame = await self._send_and_receive(sock, encoded, until_ms)
         try:
             return decode_answer(memoryview(frame), header, response_type)
@@ -196,6 +234,17 @@ class SocketLink:
                 raise ConnectionResetError(f"{self._address} closed the connection")
             received += chunk
         return received
+
+
+def _is_open(sock: Stream) -> bool:
+    """Whether the other end has left a connection open on which no answer is due: it closes idle ones."""
+    try:
+        sock.recv(1)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _reason(error: int) -> str:

@@ -5,13 +5,13 @@ Kafka: ConsoleConsumer.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import sys
 from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from odradek.broker.tools.command.failures import CommandFailed
+from odradek.broker.tools.command.socket_loop import cancel, spawn
 from odradek.broker.tools.command.terminal_text import write
 from odradek.broker.tools.data.client.properties import CONSUMER_KEYS
 from odradek.broker.tools.data.client.running import STDOUT, run_with_client
@@ -126,19 +126,16 @@ class _TooLate(Exception):
     """No record has come for the time of `--timeout-ms`."""
 
 
-async def _within(client: DataClient, timeout_ms: int | None, work: Coroutine[object, object, T]) -> T:
+async def _within(client: DataClient, timeout_ms: int | None, work: Coroutine[object, None, T]) -> T:
     """The result of `work`, which is cancelled after the time, if there is a limit. Raises: _TooLate."""
     if timeout_ms is None:
         return await work
-    is_over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    task = asyncio.ensure_future(work)
-    task.add_done_callback(lambda _: is_over.set_result(None))
+    task = spawn(work)
     try:
-        await client.wait(max(0, timeout_ms), is_over)
+        await client.wait(max(0, timeout_ms), task.ended)
     finally:
-        if not task.done():
-            task.cancel()
-            await asyncio.wait((task,))
-    if task.cancelled():
+        is_late = not task.is_done
+        await cancel([task])
+    if is_late:
         raise _TooLate
     return task.result()

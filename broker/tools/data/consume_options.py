@@ -6,7 +6,6 @@ import argparse
 import os
 import re
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.tools.command.arguments import command_parser
@@ -225,7 +224,7 @@ def consumer_config(settings: Mapping[str, str], options: argparse.Namespace) ->
     ends = [OffsetChoice(Origin.TIMESTAMP, timestamp) for _, timestamp in options.offsets if timestamp is not None]
     group_id = None if options.partitions else settings.get("group.id")
     return ConsumerConfig(
-        fetch=replace(fetch_config(found, reset), max_decompressed_bytes=options.max_decompressed_bytes),
+        fetch=fetch_config(found, reset)._replace(max_decompressed_bytes=options.max_decompressed_bytes),
         group=None if group_id is None else group_config(found, group_id),
         enable_auto_commit=found.boolean("enable.auto.commit", True),
         auto_commit_interval_ms=found.number("auto.commit.interval.ms", 5_000),
@@ -297,7 +296,7 @@ def record_format(options: argparse.Namespace) -> RecordFormat:
             raise ValueError(f"--formatter {options.formatter} is a Java class that is not known here")
         if options.packed:
             raise ValueError("-s cannot be combined with --formatter, --property and deserializers")
-        return replace(printed_fields(properties), shown=shown)
+        return printed_fields(properties)._replace(shown=shown).line
     except ValueError as error:
         raise CommandFailed(str(error)) from None
 

@@ -205,9 +205,11 @@ def line_format(options: argparse.Namespace) -> LineFormat:
     if options.key_delimiter is not None:
         values |= {"parse_key": True, "key_separator": options.key_delimiter, "ignore_error": True}
     try:
-        return LineFormat(**values, empty_is_null=options.null)  # type: ignore[arg-type]
+        form = LineFormat(**values, empty_is_null=options.null)  # type: ignore[arg-type]
+        form.check()
     except ValueError as error:
         raise CommandFailed(str(error)) from None
+    return form
 
 
 def _field(name: str) -> str:

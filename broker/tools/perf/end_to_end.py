@@ -5,7 +5,6 @@ Kafka: EndToEndLatency.
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Mapping, Sequence
 from random import Random
@@ -30,6 +29,7 @@ from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopics
 if TYPE_CHECKING:
     from odradek.broker.tools.data.client.data_client import DataClient
     from odradek.broker.tools.data.client.interrupts import Interrupts
+    from odradek.timer.clock import Clock
 
 USAGE: Final = (
     "USAGE: odradek perf end-to-end broker_list topic num_messages producer_acks message_size_bytes [properties_file]"
@@ -76,26 +76,25 @@ class _Work:
         producer = Producer(client, self._producer_config, PARTITIONERS["murmur2"](randbelow))
         consumer = Consumer(client, self._consumer_config, Subscription(topics=frozenset({self._topic})))
         try:
-            await interrupts.during(self._measure(producer, consumer))
+            await interrupts.during(self._measure(client.clock, producer, consumer))
         finally:
             await producer.close()
             await consumer.close()
 
-    async def _measure(self, producer: Producer, consumer: Consumer) -> None:
+    async def _measure(self, clock: Clock, producer: Producer, consumer: Consumer) -> None:
         await producer.start()
         await consumer.start()
         while not consumer.has_positions:
             await consumer.poll(0)
-        loop = asyncio.get_running_loop()
         rng = Random(0)
         latencies: list[float] = []
         for number in range(self._count):
             message = bytes((rng.randrange(65, 91),)) * self._size
-            begin = loop.time()
+            begin_ns = clock.monotonic_ns()
             await producer.send(self._topic, InputRecord(None, message))
             await producer.flush()
             found = await _receive(consumer)
-            latency_ms = (loop.time() - begin) * 1000
+            latency_ms = (clock.monotonic_ns() - begin_ns) / 1_000_000
             if found != [message]:
                 raise CommandFailed(f"one record was expected, the one that was sent; received were {len(found)}")
             if number % REPORTED == 0:

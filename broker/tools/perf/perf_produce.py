@@ -6,7 +6,6 @@ Kafka: ProducerPerformance, ThroughputThrottler.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -148,4 +147,4 @@ def _acknowledged(
 async def _throttle(client: DataClient, ahead_ms: float) -> None:
     """Wait if the records are ahead of the wanted rate."""
     if ahead_ms >= SHORTEST_PAUSE_MS:
-        await client.wait(int(ahead_ms), asyncio.get_running_loop().create_future())
+        await client.wait(int(ahead_ms))

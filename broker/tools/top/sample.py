@@ -6,11 +6,11 @@ whose state or offsets are answered with an error.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from odradek.broker.tools.command.socket_loop import gather
 from odradek.broker.tools.data.consumer.start_offsets import LATEST, list_offsets
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
@@ -71,7 +71,7 @@ async def take_sample(client: DataClient) -> Sample:
     ]
     nodes = [node.node_id for node in metadata.brokers]
     work = [_log_dirs(client, node, sample) for node in nodes] + [_groups(client, node, sample) for node in nodes]
-    await asyncio.gather(_ends(client, partitions, sample), *work)
+    await gather([_ends(client, partitions, sample), *work])
     return sample
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import os
 import sys
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.broker.tools.command.arguments import command_parser
 from odradek.broker.tools.command.failures import CommandFailed
+from odradek.broker.tools.command.socket_loop import cancel, spawn
 from odradek.broker.tools.data.client.properties import gather
 from odradek.broker.tools.data.client.running import STDIN, STDOUT, run_with_client
 from odradek.broker.tools.data.client.streams import InputStream
@@ -87,7 +87,7 @@ class _Top:
     async def _print(self, client: DataClient) -> None:
         before = await take_sample(client)
         while True:
-            await client.wait(self._interval_ms, asyncio.get_running_loop().create_future())
+            await client.wait(self._interval_ms)
             after = await take_sample(client)
             self._write(figures(before, after))
             if self._options.once or not self._options.json:
@@ -124,12 +124,11 @@ class _Screen:
 
         console = Console()
         with _single_keys(), Live(console=console, screen=True, auto_refresh=False) as live:
-            sampling = asyncio.ensure_future(self._sample(live))
+            sampling = spawn(self._sample(live))
             try:
                 await interrupts.during(self._read_keys(live))
             finally:
-                sampling.cancel()
-                await asyncio.gather(sampling, return_exceptions=True)
+                await cancel([sampling])
 
     async def _sample(self, live: Live) -> None:
         before: Sample | None = None
@@ -143,7 +142,7 @@ class _Screen:
             except CommandFailed as error:  # it is shown until the cluster answers again
                 self._note = str(error)
             self._draw(live)
-            await self._client.wait(self._interval_ms, asyncio.get_running_loop().create_future())
+            await self._client.wait(self._interval_ms)
 
     async def _read_keys(self, live: Live) -> None:
         keys = InputStream(STDIN)

@@ -5,14 +5,14 @@ Broker N listens on port 9000 + N. A test may replace any answer with `on`, whic
 
 from __future__ import annotations
 
-import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sized
+from collections.abc import Callable
 from typing import TypeVar, cast
 
+from odradek.broker.tools.command.addresses import Address
 from odradek.broker.tools.command.client_config import ClientConfig
+from odradek.broker.tools.command.socket_loop import sleep, turn
 from odradek.broker.tools.data.client.data_client import DataClient
-from odradek.controller.model.broker_info import EndPoint
 from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import (
@@ -47,11 +47,10 @@ from odradek.protocol.records.builder import build_batch
 from odradek.protocol.records.record import Record, SimpleRecord
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.offsets import SpecialTimestamp
-from odradek.timer.clock import ManualClock
-from odradek.timer.system_timer import SystemTimer
+from odradek.timer.clock import Clock
+from tests.support.virtual_test import current_clock
 
 R = TypeVar("R", bound=Request)
-T = TypeVar("T")
 ResponseT = TypeVar("ResponseT", bound=Response)
 
 CONFIG = ClientConfig(
@@ -69,8 +68,7 @@ class DataCluster:
     """Brokers 1 and 2; broker 1 leads all partitions until a test moves them."""
 
     def __init__(self) -> None:
-        self.clock = ManualClock(1_000_000)
-        self.timer = SystemTimer(self.clock)
+        self.clock = current_clock()
         self.brokers = [1, 2]
         self.logs: dict[TopicPartition, list[bytearray]] = defaultdict(list)
         self.log_starts: dict[TopicPartition, int] = defaultdict(int)
@@ -117,25 +115,15 @@ class DataCluster:
         return [record for batch in self.logs[key] for record in RecordBatch(memoryview(batch)).records()]
 
     def client(self) -> DataClient:
-        return DataClient(CONFIG, self.make_link, self.clock, self.timer)
+        return DataClient(CONFIG, self.make_link, self.clock)
 
-    def make_link(self, end_point: EndPoint, /, *, client_id: str, settings: object = None) -> FakeDataLink:
-        return FakeDataLink(self, end_point.port - 9000)
+    def make_link(self, address: Address, config: ClientConfig, clock: Clock) -> FakeDataLink:
+        return FakeDataLink(self, address.port - 9000)
 
-    async def during(self, work: Awaitable[T]) -> T:
-        """Run to the end in virtual time: when nothing else runs, the clock goes on to the next deadline."""
-        task = asyncio.ensure_future(work)
-        ready = cast("Sized", asyncio.get_running_loop()._ready)  # type: ignore[attr-defined]
-        while not task.done():
-            await asyncio.sleep(0)
-            while ready:
-                await asyncio.sleep(0)
-            deadline_ms = self.timer.next_deadline_ms()
-            if not task.done():
-                assert deadline_ms is not None, "it waits for something that never comes"
-                self.clock.advance(max(0, deadline_ms - self.clock.monotonic_ms()))
-                self.timer.advance()
-        return task.result()
+    async def later(self, delay_ms: int, change: Callable[[], None]) -> None:
+        """Change something after a time."""
+        await sleep(self.clock.monotonic_ms() + delay_ms)
+        change()
 
     def _metadata(self, broker_id: int, request: MetadataRequest) -> Response:
         known = {topic for topic, _ in self.leaders}
@@ -238,9 +226,9 @@ class FakeDataLink:
         self._broker_id = broker_id
 
     async def exchange(
-        self, request: Request, response_type: type[ResponseT], *, version: int | None, timeout_ms: int
+        self, request: Request, response_type: type[ResponseT], timeout_ms: int, *, version: int | None = None
     ) -> ResponseT:
-        await asyncio.sleep(0)
+        await turn()
         if self._broker_id in self._cluster.unreachable:
             raise ConnectionRefusedError(f"broker {self._broker_id} is down")
         self._cluster.asked.append((self._broker_id, request))
@@ -248,8 +236,8 @@ class FakeDataLink:
         assert isinstance(response, response_type)
         return response
 
-    async def send(self, request: Request, *, timeout_ms: int) -> None:
-        await self.exchange(request, Response, version=None, timeout_ms=timeout_ms)
+    async def send(self, request: Request, timeout_ms: int) -> None:
+        await self.exchange(request, Response, timeout_ms)
 
     def close(self) -> None:
         """Nothing is open."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from odradek.controller.model.broker_info import EndPoint, SecurityProtocol
+from odradek.broker.tools.command.addresses import Address
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
 
@@ -20,7 +20,7 @@ class ClusterView:
     """Brokers by id, and the topics that were asked for."""
 
     def __init__(self) -> None:
-        self.nodes: dict[int, EndPoint] = {}
+        self.nodes: dict[int, Address] = {}
         self.topics: dict[str, MetadataResponseTopic] = {}
         """Also topics with an error."""
         self._leaders: dict[TopicPartition, tuple[int, int]] = {}
@@ -30,9 +30,7 @@ class ClusterView:
 
     def update(self, response: MetadataResponse) -> None:
         """Take over a response. A leader with an older epoch than the known one is ignored: the answer is stale."""
-        self.nodes = {
-            node.node_id: EndPoint(node.host, node.port, "", SecurityProtocol.PLAINTEXT) for node in response.brokers
-        }
+        self.nodes = {node.node_id: Address(node.host, node.port) for node in response.brokers}
         for topic in response.topics:
             name = topic.name or ""
             known = self.topics.get(name)

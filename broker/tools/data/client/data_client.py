@@ -8,13 +8,12 @@ Kafka: NetworkClient, ConsumerNetworkClient.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from odradek.broker.inter_broker.ports import BrokerLink
-from odradek.broker.machine.timed_waits import pause
+from odradek.broker.tools.command.addresses import Address, parse_addresses
 from odradek.broker.tools.command.failures import CommandFailed, error_text
-from odradek.broker.tools.command.links import parse_bootstrap
+from odradek.broker.tools.command.socket_loop import sleep
 from odradek.broker.tools.data.client.cluster_view import ClusterView
 from odradek.protocol.codec.schema import Response
 from odradek.protocol.errors import RETRIABLE, ErrorCode
@@ -22,28 +21,29 @@ from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest, F
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
 if TYPE_CHECKING:
-    import asyncio
-
     from odradek.broker.tools.command.client_config import ClientConfig
-    from odradek.controller.model.broker_info import EndPoint
+    from odradek.broker.tools.command.socket_loop import Event
     from odradek.protocol.codec.schema import Request
     from odradek.timer.clock import Clock
-    from odradek.timer.system_timer import SystemTimer
 
 ResponseT = TypeVar("ResponseT", bound=Response)
 
 
-class DataLink(BrokerLink, Protocol):
-    """A link that can also send a request that has no answer."""
+class DataLink(Protocol):
+    """One connection with one request under way: a `SocketLink`."""
 
-    async def send(self, request: Request, *, timeout_ms: int) -> None:
+    async def exchange(
+        self, request: Request, response_type: type[ResponseT], timeout_ms: int, *, version: int | None = None
+    ) -> ResponseT:
+        """Send a request, in the highest common version unless one is given. Raises: OSError."""
+
+    async def send(self, request: Request, timeout_ms: int) -> None:
         """Send a request without an answer, in the highest common version. Raises: OSError."""
 
+    def close(self) -> None: ...
 
-class MakeDataLink(Protocol):
-    """Makes links."""
 
-    def __call__(self, end_point: EndPoint, /, *, client_id: str) -> DataLink: ...
+MakeDataLink = Callable[["Address", "ClientConfig", "Clock"], DataLink]
 
 
 class Unavailable(CommandFailed):
@@ -53,27 +53,26 @@ class Unavailable(CommandFailed):
 class DataClient:
     """Links to the brokers of a cluster, and what is known of it."""
 
-    def __init__(self, config: ClientConfig, make_link: MakeDataLink, clock: Clock, timer: SystemTimer) -> None:
+    def __init__(self, config: ClientConfig, make_link: MakeDataLink, clock: Clock) -> None:
         """Raises: CommandFailed if a bootstrap server is no host:port."""
         self.config = config
         self.clock = clock
-        self.timer = timer
         self.cluster = ClusterView()
-        self._bootstrap = parse_bootstrap(config.bootstrap)
+        self._bootstrap = parse_addresses(config.bootstrap)
         self._make_link = make_link
-        self._links: dict[tuple[EndPoint, str], DataLink] = {}
+        self._links: dict[tuple[Address, str], DataLink] = {}
 
     def link(self, node_id: int, purpose: str) -> DataLink:
         """The link to a broker for one purpose. Raises: ConnectionError if the broker is not known."""
-        end_point = self.cluster.nodes.get(node_id)
-        if end_point is None:
+        address = self.cluster.nodes.get(node_id)
+        if address is None:
             raise ConnectionRefusedError(f"broker {node_id} is not alive")
-        return self._link(end_point, purpose)
+        return self._link(address, purpose)
 
-    def _link(self, end_point: EndPoint, purpose: str) -> DataLink:
-        found = self._links.get((end_point, purpose))
+    def _link(self, address: Address, purpose: str) -> DataLink:
+        found = self._links.get((address, purpose))
         if found is None:
-            found = self._links[end_point, purpose] = self._make_link(end_point, client_id=self.config.client_id)
+            found = self._links[address, purpose] = self._make_link(address, self.config, self.clock)
         return found
 
     async def ask(
@@ -88,23 +87,19 @@ class DataClient:
     ) -> ResponseT:
         """A broker's response. Raises: OSError."""
         timeout_ms = self.config.request_timeout_ms if timeout_ms is None else timeout_ms
-        return await self.link(node_id, purpose).exchange(
-            request, response_type, version=version, timeout_ms=timeout_ms
-        )
+        return await self.link(node_id, purpose).exchange(request, response_type, timeout_ms, version=version)
 
     async def ask_any(self, request: Request, response_type: type[ResponseT]) -> ResponseT:
         """The response of the first broker that answers. Raises: Unavailable if none does."""
-        failures: dict[EndPoint, str] = {}
-        for end_point in (*self.cluster.nodes.values(), *self._bootstrap):
-            if end_point in failures:
+        failures: dict[Address, str] = {}
+        for address in (*self.cluster.nodes.values(), *self._bootstrap):
+            if address in failures:
                 continue
-            link = self._link(end_point, "metadata")
+            link = self._link(address, "metadata")
             try:
-                return await link.exchange(
-                    request, response_type, version=None, timeout_ms=self.config.request_timeout_ms
-                )
+                return await link.exchange(request, response_type, self.config.request_timeout_ms)
             except OSError as error:
-                failures[end_point] = str(error)
+                failures[address] = str(error)
         raise Unavailable(f"no bootstrap server answers: {'; '.join(failures.values())}")
 
     async def refresh(self, topics: Collection[str] | None, *, create: bool = False) -> None:
@@ -163,11 +158,12 @@ class DataClient:
 
     async def back_off(self) -> None:
         """Wait a moment before asking again."""
-        await pause(self.timer, self.config.retry_backoff_ms)
+        await self.wait(self.config.retry_backoff_ms)
 
-    async def wait(self, delay_ms: int, until: asyncio.Future[None]) -> None:
-        """Wait for a time, but no longer than until the future is done."""
-        await pause(self.timer, delay_ms, until=until)
+    async def wait(self, delay_ms: int, event: Event | None = None) -> None:
+        """Wait for a time, but no longer than until the event has happened."""
+        until_ms = self.clock.monotonic_ms() + delay_ms
+        await (sleep(until_ms) if event is None else event.wait(until_ms))
 
     def close(self) -> None:
         for link in self._links.values():

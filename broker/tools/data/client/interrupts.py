@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
-from collections.abc import Awaitable, Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import TypeVar, cast
+
+from odradek.broker.tools.command.socket_loop import READ, Cancelled, Task, cancel, spawn, wait_for
 
 T = TypeVar("T")
 
@@ -24,35 +25,68 @@ class Interrupts:
     """Waits are broken off at the first signal; work that cleans up afterwards is not."""
 
     def __init__(self) -> None:
-        self._signal: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._number: int | None = None
+        """Of the signal that has arrived."""
+        self._task: Task[object] | None = None
+        """The work that it cancels."""
 
     def note(self, number: int) -> None:
         """A signal has arrived."""
-        if self._signal.done():
+        if self._number is not None:
             os._exit(128 + number)
-        self._signal.set_result(number)
+        self._number = number
+        if self._task is not None:
+            self._task.cancel()
 
     @contextmanager
     def installed(self) -> Iterator[None]:
-        """Take the place of Python's own handlers."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self.note, number)
+        """Take the place of Python's own handlers.
+
+        The interpreter writes the numbers of signals into a pipe, which the loop reads: a handler in Python would run
+        in the midst of any step, and would not end the wait of a selector.
+        """
+        reader, writer = os.pipe()
+        os.set_blocking(reader, False)
+        os.set_blocking(writer, False)
+        before = {number: signal.signal(number, _leave_it_to_the_pipe) for number in (signal.SIGINT, signal.SIGTERM)}
+        outer = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        watching = spawn(self._watch(reader))
         try:
             yield
         finally:
-            for number in (signal.SIGINT, signal.SIGTERM):
-                loop.remove_signal_handler(number)
+            watching.cancel()
+            signal.set_wakeup_fd(outer)
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            os.close(reader)
+            os.close(writer)
 
-    async def during(self, work: Awaitable[T]) -> T:
+    async def _watch(self, reader: int) -> None:
+        while True:
+            await wait_for(reader, READ, None)
+            for number in os.read(reader, 100):
+                if number in (signal.SIGINT, signal.SIGTERM):
+                    self.note(number)
+
+    async def during(self, work: Coroutine[object, None, T]) -> T:
         """The result of `work`, which is cancelled by a signal. Raises: Interrupted."""
-        task = asyncio.ensure_future(work)
-        await asyncio.wait((task, self._signal), return_when=asyncio.FIRST_COMPLETED)
-        if not task.done():
+        task = spawn(work)
+        if self._number is not None:
             task.cancel()
-            await asyncio.wait((task,))
-        if self._signal.done():
-            if not task.cancelled() and (error := task.exception()) is not None:
-                raise error
-            raise Interrupted(self._signal.result())
-        return task.result()
+        self._task = cast("Task[object]", task)
+        try:
+            await task.ended.wait()
+        except (Exception, Cancelled):
+            await cancel([task])
+            raise
+        finally:
+            self._task = None
+        if self._number is None:
+            return task.result()
+        if isinstance(task.error, Exception):
+            raise task.error
+        raise Interrupted(self._number)
+
+
+def _leave_it_to_the_pipe(number: int, frame: object) -> None:
+    """Signals with a handler in Python are written into the pipe."""

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from typing import Final
 
-from odradek.broker.tools.command.client_config import client_config
+from odradek.broker.tools.command.client_config import ClientConfig, client_config
 from odradek.broker.tools.command.failures import CommandFailed
-from odradek.broker.tools.command.links import links_of
 from odradek.broker.tools.command.running import EXIT_DONE, EXIT_FAILED
+from odradek.broker.tools.command.socket_link import SocketLink
+from odradek.broker.tools.command.socket_loop import run
 from odradek.broker.tools.data.client.data_client import DataClient
 from odradek.broker.tools.data.client.interrupts import Interrupted, Interrupts
+from odradek.timer.clock import Clock, SystemClock
 
-Work = Callable[[DataClient, Interrupts], Awaitable[None]]
+Work = Callable[[DataClient, Interrupts], Coroutine[object, None, None]]
 STDIN: Final = 0
 STDOUT: Final = 1
 
@@ -32,7 +33,9 @@ def run_with_client(
     """
     try:
         work, settings = make_work()
-        asyncio.run(_run(work, bootstrap, settings, client_id, also))
+        config = client_config(bootstrap, settings, client_id=client_id, also=also)
+        clock = SystemClock()
+        run(_run(work, config, clock), clock)
     except BrokenPipeError:
         raise
     except Interrupted as interrupted:
@@ -43,13 +46,10 @@ def run_with_client(
     return EXIT_DONE
 
 
-async def _run(
-    work: Work, bootstrap: str | None, settings: Mapping[str, str], client_id: str, also: Collection[str]
-) -> None:
-    config = client_config(bootstrap, settings, client_id=client_id, also=also)
+async def _run(work: Work, config: ClientConfig, clock: Clock) -> None:
     interrupts = Interrupts()
-    with links_of(config) as links, interrupts.installed():
-        client = DataClient(config, links.make_link, links.clock, links.timer)
+    with interrupts.installed():
+        client = DataClient(config, SocketLink, clock)
         try:
             await work(client, interrupts)
         finally:

@@ -9,14 +9,13 @@ Kafka: KafkaConsumer.
 
 from __future__ import annotations
 
-import asyncio
 import re
 import sys
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.broker.tools.command.failures import CommandFailed
+from odradek.broker.tools.command.socket_loop import Task, cancel, spawn
 from odradek.broker.tools.data.client.data_client import Unavailable
 from odradek.broker.tools.data.consumer.fetcher import Chunk, FetchConfig, Fetcher, PartitionState
 from odradek.broker.tools.data.consumer.offset_choice import BEGINNING, END, OffsetChoice
@@ -31,8 +30,7 @@ if TYPE_CHECKING:
 TOPIC_TIMEOUT_MS: Final = 60_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subscription:
+class Subscription(NamedTuple):
     """What is consumed."""
 
     topics: frozenset[str] = frozenset()
@@ -46,11 +44,10 @@ class Subscription:
         return {name for name in names if name in self.topics or any(found.fullmatch(name) for found in self.patterns)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerConfig:
+class ConsumerConfig(NamedTuple):
     """Settings of a consumer."""
 
-    fetch: FetchConfig = field(default_factory=FetchConfig)
+    fetch: FetchConfig = FetchConfig()
     group: GroupConfig | None = None
     enable_auto_commit: bool = True
     auto_commit_interval_ms: int = 5_000
@@ -76,7 +73,7 @@ class Consumer:
         self._looked_ms = 0
         self._committed_ms = 0
         self._committed: dict[TopicPartition, int] = {}
-        self._joining: asyncio.Task[list[TopicPartition]] | None = None
+        self._joining: Task[list[TopicPartition]] | None = None
         """The join of a cooperative member, beside the polls."""
         self.rebalance_ms = 0
         """Time in which the group was joined."""
@@ -168,8 +165,7 @@ class Consumer:
         """Commit, leave the group, stop fetching. Raises: CommandFailed if the commit fails."""
         try:
             if self._joining is not None:
-                self._joining.cancel()
-                await asyncio.gather(self._joining, return_exceptions=True)
+                await cancel([self._joining])
             if self._config.enable_auto_commit and self._group is not None and not self._group.has_lost_partitions:
                 await self.commit()
         finally:
@@ -221,15 +217,20 @@ class Consumer:
             if self._config.enable_auto_commit:
                 await self.commit()
             owned = tuple(self._fetcher.states)
-            self._joining = asyncio.ensure_future(group.join(self._topics, self._partition_counts, owned))
-            self._joining.add_done_callback(lambda _: self._fetcher.wake())
-        if self._joining is not None and self._joining.done():
+            self._joining = spawn(self._join_beside_polls(group, owned))
+        if self._joining is not None and self._joining.is_done:
             joining, self._joining = self._joining, None
             try:
                 await self._take_over(group, joining.result())
             except Unavailable:
                 group.needs_rejoin = True
                 raise
+
+    async def _join_beside_polls(self, group: GroupMember, owned: Collection[TopicPartition]) -> list[TopicPartition]:
+        try:
+            return await group.join(self._topics, self._partition_counts, owned)
+        finally:
+            self._fetcher.wake()
 
     async def _take_over(self, group: GroupMember, assigned: Collection[TopicPartition]) -> None:
         revoked = self._fetcher.states.keys() - set(assigned)

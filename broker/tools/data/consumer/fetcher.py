@@ -9,15 +9,14 @@ Kafka: Fetcher, FetchCollector, SubscriptionState.
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections import deque
-from collections.abc import Coroutine, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from odradek.broker.tools.command.failures import CommandFailed, error_text
+from odradek.broker.tools.command.socket_loop import Background, Event
 from odradek.broker.tools.data.consumer.completed_fetch import CompletedFetch
 from odradek.broker.tools.data.consumer.offset_choice import OffsetChoice
 from odradek.broker.tools.data.consumer.start_offsets import find_offsets
@@ -39,8 +38,7 @@ TIMEOUT_MARGIN_MS: Final = 30_000
 """Added to the time that a broker may hold a Fetch request."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchConfig:
+class FetchConfig(NamedTuple):
     """Settings, with the defaults of Apache Kafka's consumer."""
 
     auto_offset_reset: OffsetChoice | None = None
@@ -57,25 +55,37 @@ class FetchConfig:
     read_committed: bool = False
 
 
-@dataclass(slots=True)
 class PartitionState:
     """An assigned partition. It is replaced, not reused, when it is assigned again."""
 
-    topic_partition: TopicPartition
-    start: OffsetChoice
-    """Where to begin while `position` is unknown."""
-    position: int | None = None
-    """The offset to fetch next; None before it is known."""
-    end: int | None = None
-    """Records from this offset on are left out."""
-    consumed: int | None = None
-    """Behind the last record that the user is done with: what is committed."""
-    is_busy: bool = False
-    """A request for it is under way, or its last answer is not used up."""
-    is_revoked: bool = False
-    not_before_ms: int = 0
-    read_replica: int | None = None
-    """A follower that the leader has named (KIP-392)."""
+    __slots__ = (
+        "consumed",
+        "end",
+        "is_busy",
+        "is_revoked",
+        "not_before_ms",
+        "position",
+        "read_replica",
+        "start",
+        "topic_partition",
+    )
+
+    def __init__(self, topic_partition: TopicPartition, start: OffsetChoice, position: int | None = None) -> None:
+        self.topic_partition = topic_partition
+        self.start = start
+        """Where to begin while `position` is unknown."""
+        self.position = position
+        """The offset to fetch next; None before it is known."""
+        self.end: int | None = None
+        """Records from this offset on are left out."""
+        self.consumed: int | None = None
+        """Behind the last record that the user is done with: what is committed."""
+        self.is_busy = False
+        """A request for it is under way, or its last answer is not used up."""
+        self.is_revoked = False
+        self.not_before_ms = 0
+        self.read_replica: int | None = None
+        """A follower that the leader has named (KIP-392)."""
 
     @property
     def is_finished(self) -> bool:
@@ -108,9 +118,9 @@ class Fetcher:
         self.states: dict[TopicPartition, PartitionState] = {}
         self._answers: deque[_Answer] = deque()
         self._busy: set[int] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Background()
         self._failure: CommandFailed | None = None
-        self._news: asyncio.Future[None] | None = None
+        self._news = Event()
         self._is_refreshing = False
 
     def assign(self, states: Iterable[PartitionState]) -> None:
@@ -138,7 +148,7 @@ class Fetcher:
         if chunk is not None:
             self._begin_fetches()  # their answers arrive while the user writes these records
             return chunk
-        self._news = asyncio.get_running_loop().create_future()
+        self._news = Event()
         self._begin_fetches()
         if not self._answers and self._failure is None:
             await self._client.wait(self._shorter(timeout_ms), self._news)
@@ -148,9 +158,7 @@ class Fetcher:
 
     async def close(self) -> None:
         """Stop fetching."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.close()
 
     def _shorter(self, timeout_ms: int) -> int:
         """The time until a partition may be fetched again after its back-off, if that comes first."""
@@ -203,7 +211,7 @@ class Fetcher:
             lost = [state for state in ready if state.position is None]
             for state in lost:
                 state.is_busy = True
-            self._spawn(self._reset(lost))
+            self._tasks.start(self._reset(lost))
         chosen: dict[int, list[PartitionState]] = {}
         for state in ready:
             if state.position is None or state.is_finished:
@@ -218,7 +226,7 @@ class Fetcher:
             self._busy.add(node)
             for state in states:
                 state.is_busy = True
-            self._spawn(self._fetch(node, states))
+            self._tasks.start(self._fetch(node, states))
 
     def _node(self, state: PartitionState) -> int | None:
         if state.read_replica in self._client.cluster.nodes:
@@ -348,7 +356,7 @@ class Fetcher:
         """Ask for new metadata, once at a time."""
         if not self._is_refreshing:
             self._is_refreshing = True
-            self._spawn(self._refresh())
+            self._tasks.start(self._refresh())
 
     async def _refresh(self) -> None:
         try:
@@ -362,11 +370,6 @@ class Fetcher:
     def _fail(self, failure: CommandFailed) -> None:
         self._failure = self._failure or failure
 
-    def _spawn(self, work: Coroutine[object, object, None]) -> None:
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
     def wake(self) -> None:
-        if self._news is not None and not self._news.done():
-            self._news.set_result(None)
+        """Let `poll` look again."""
+        self._news.set()

@@ -11,14 +11,13 @@ Kafka: ConsumerCoordinator, AbstractCoordinator.
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from odradek.broker.inter_broker.response_errors import error_codes
 from odradek.broker.tools.command.failures import CommandFailed, error_text
+from odradek.broker.tools.command.socket_loop import Event, Task, cancel, spawn
 from odradek.broker.tools.data.client.data_client import Unavailable
 from odradek.broker.tools.data.consumer.assignors import ASSIGNORS, COOPERATIVE_STICKY
 from odradek.broker.tools.data.consumer.member_metadata import (
@@ -70,8 +69,7 @@ CountPartitions = Callable[[Collection[str]], Awaitable[Mapping[str, int]]]
 """The number of partitions of those topics that exist."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupConfig:
+class GroupConfig(NamedTuple):
     """Settings, with the defaults of Apache Kafka's consumer."""
 
     group_id: str
@@ -104,8 +102,8 @@ class GroupMember:
         self._assigned_generation = -1
         self._is_joining = False
         self._coordinator: int | None = None
-        self._heartbeats: asyncio.Task[None] | None = None
-        self._stopped: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._heartbeats: Task[None] | None = None
+        self._stopped = Event()
 
     async def join(
         self,
@@ -265,11 +263,9 @@ class GroupMember:
 
     async def leave(self) -> None:
         """Leave the group, so that the others need not wait for the session to end. A failure is ignored."""
-        if not self._stopped.done():
-            self._stopped.set_result(None)
+        self._stopped.set()
         if self._heartbeats is not None:
-            self._heartbeats.cancel()
-            await asyncio.gather(self._heartbeats, return_exceptions=True)
+            await cancel([self._heartbeats])
         if self._coordinator is None or not self._member_id or self.config.group_instance_id is not None:
             return  # a static member comes back under its name
         member = MemberIdentity(member_id=self._member_id, reason="the consumer is being closed")
@@ -280,13 +276,13 @@ class GroupMember:
             return
 
     def _start_heartbeats(self) -> None:
-        if self._heartbeats is None or self._heartbeats.done():
-            self._heartbeats = asyncio.ensure_future(self._beat())
+        if self._heartbeats is None or self._heartbeats.is_done:
+            self._heartbeats = spawn(self._beat())
 
     async def _beat(self) -> None:
         """Send heartbeats while the member has partitions."""
         try:
-            while not self._stopped.done():
+            while not self._stopped.is_set:
                 await self._client.wait(self.config.heartbeat_interval_ms, self._stopped)
                 if self.needs_rejoin or self._is_joining:
                     continue  # nothing to say until the consumer has joined again

@@ -6,8 +6,8 @@ s@MS or @MS (the first record of that time or later), e@MS (ends before the firs
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from odradek.protocol.records.layout import MAX_INT64
 
@@ -24,8 +24,7 @@ class Origin(Enum):
     TIMESTAMP = "timestamp"
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetChoice:
+class OffsetChoice(NamedTuple):
     """An origin, and its number: an offset, a count, or milliseconds."""
 
     origin: Origin

@@ -10,8 +10,7 @@ Kafka: RecordAccumulator, ProducerBatch.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from odradek.protocol.codec.varint import write_varint
@@ -27,27 +26,43 @@ MAX_RECORDS_OF_A_BATCH: Final = 100_000
 """Bounds the objects of a batch of empty records."""
 
 
-@dataclass(slots=True)
 class Batch:
     """Records of one partition that are sent together."""
 
-    topic_partition: TopicPartition
-    created_ms: int
-    """By the monotonic clock."""
-    records: list[SimpleRecord] = field(default_factory=list)
-    size: int = BATCH_OVERHEAD
-    """An upper bound of the bytes without compression."""
-    is_complete: bool = False
-    attempts: int = 0
-    not_before_ms: int = 0
-    """A retry waits until then."""
-    reason: str = "its partition has no leader"
-    """Why it is not written yet."""
-    producer_id: int = NO_PRODUCER_ID
-    producer_epoch: int = NO_PRODUCER_EPOCH
-    base_sequence: int = NO_SEQUENCE
-    payload: bytearray | None = None
-    callbacks: list[Callable[[Batch, Exception | None], None]] = field(default_factory=list)
+    __slots__ = (
+        "attempts",
+        "base_sequence",
+        "callbacks",
+        "created_ms",
+        "is_complete",
+        "not_before_ms",
+        "payload",
+        "producer_epoch",
+        "producer_id",
+        "reason",
+        "records",
+        "size",
+        "topic_partition",
+    )
+
+    def __init__(self, topic_partition: TopicPartition, created_ms: int, records: Iterable[SimpleRecord] = ()) -> None:
+        self.topic_partition = topic_partition
+        self.created_ms = created_ms
+        """By the monotonic clock."""
+        self.records = list(records)
+        self.size = BATCH_OVERHEAD + sum(map(estimate, self.records))
+        """An upper bound of the bytes without compression."""
+        self.is_complete = False
+        self.attempts = 0
+        self.not_before_ms = 0
+        """A retry waits until then."""
+        self.reason = "its partition has no leader"
+        """Why it is not written yet."""
+        self.producer_id = NO_PRODUCER_ID
+        self.producer_epoch = NO_PRODUCER_EPOCH
+        self.base_sequence = NO_SEQUENCE
+        self.payload: bytearray | None = None
+        self.callbacks: list[Callable[[Batch, Exception | None], None]] = []
 
     def encoded(self, compression_type: int, level: int | None, *, is_transactional: bool) -> bytearray:
         """The bytes, the same for each attempt."""
@@ -66,10 +81,9 @@ class Batch:
     def halves(self) -> tuple[Batch, Batch]:
         """Two batches of the same records, for a broker that finds this one too large. They have no sequence yet."""
         middle = len(self.records) // 2
-        first, second = (
-            Batch(self.topic_partition, self.created_ms, records, BATCH_OVERHEAD + sum(map(estimate, records)), True)
-            for records in (self.records[:middle], self.records[middle:])
-        )
+        first = Batch(self.topic_partition, self.created_ms, self.records[:middle])
+        second = Batch(self.topic_partition, self.created_ms, self.records[middle:])
+        first.is_complete = second.is_complete = True
         second.callbacks = self.callbacks
         return first, second
 

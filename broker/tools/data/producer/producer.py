@@ -10,12 +10,11 @@ Kafka: KafkaProducer, Sender.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.broker.tools.command.failures import CommandFailed, error_text
+from odradek.broker.tools.command.socket_loop import Background, Event, turn
 from odradek.broker.tools.data.producer.accumulator import Batch, RecordAccumulator, size_upper_bound
 from odradek.broker.tools.data.producer.producer_state import ProducerState
 from odradek.broker.tools.data.producer.transactions import FENCED, ProducerFenced, Transactions, init_producer_id
@@ -42,8 +41,7 @@ METADATA_MAX_AGE_MS: Final = 300_000
 _LOST_STATE: Final = frozenset({ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProducerConfig:
+class ProducerConfig(NamedTuple):
     """Settings of a producer, with the defaults of Apache Kafka's."""
 
     acks: int = -1
@@ -84,7 +82,7 @@ class Producer:
                 client, self._state, config.transactional_id, config.transaction_timeout_ms
             )
         self._busy: set[int] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Background()
         self._is_refreshing = False
         self._refreshed_ms = 0
         """When metadata was asked for after an error, by the monotonic clock."""
@@ -94,10 +92,10 @@ class Producer:
         """When the metadata of a topic was asked for, by the monotonic clock."""
         self._is_closed = False
         self._failure: Exception | None = None
-        self._wake: asyncio.Future[None] | None = None
-        self._progress: asyncio.Future[None] | None = None
-        """Done when a batch is done; calls that wait for memory or for a flush check again."""
-        self._sender: asyncio.Task[None] | None = None
+        self._wake = Event()
+        """The sender looks for batches again."""
+        self._progress = Event()
+        """A batch is done; calls that wait for memory or for a flush check again."""
         self.acknowledged = 0
         """Records."""
         self._requests = self._retries = self._sent_bytes = 0
@@ -109,7 +107,7 @@ class Producer:
             await self._transactions.init()
         elif self._config.enable_idempotence and self._config.acks == -1:
             await init_producer_id(self._client, self._state)
-        self._sender = asyncio.ensure_future(self._run())
+        self._tasks.start(self._run())
 
     async def send(
         self, topic: str, record: InputRecord, callback: Callable[[Batch, Exception | None], None] | None = None
@@ -147,7 +145,7 @@ class Producer:
         self._wake_sender()
         if is_complete:
             self._partitioner.batch_is_full(topic, partition)
-            await asyncio.sleep(0)  # let the sender begin
+            await turn()  # let the sender begin
 
     def _check_size(self, record: InputRecord) -> None:
         """Kafka: KafkaProducer.ensureValidRecordSize. Raises: CommandFailed."""
@@ -198,9 +196,7 @@ class Producer:
     async def close(self) -> None:
         """Stop sending; what is not flushed is dropped."""
         self._is_closed = True
-        for task in (*self._tasks, *filter(None, (self._sender,))):
-            task.cancel()
-        await asyncio.gather(*self._tasks, *filter(None, (self._sender,)), return_exceptions=True)
+        await self._tasks.close()
 
     def metrics(self) -> dict[str, int]:
         """Counters under the names of Apache's producer."""
@@ -222,7 +218,7 @@ class Producer:
     async def _run(self) -> None:
         try:
             while not self._is_closed:
-                self._wake = asyncio.get_running_loop().create_future()
+                self._wake = Event()
                 self._send_ready()
                 delay_ms = self._accumulator.next_ready_ms(self._client.clock.monotonic_ms())
                 await self._client.wait(IDLE_MS if delay_ms is None else delay_ms, self._wake)
@@ -237,7 +233,7 @@ class Producer:
             return
         if self._needs_id and not self._is_renewing_id:
             self._is_renewing_id = True
-            self._spawn(self._renew_id())
+            self._tasks.start(self._renew_id())
         if self._is_renewing_id:
             return
         chosen: dict[int, list[TopicPartition]] = {}
@@ -260,7 +256,7 @@ class Producer:
             self._refresh_later(set(unknown))
         for leader, topic_partitions in chosen.items():
             self._busy.add(leader)
-            self._spawn(self._produce(leader, [self._accumulator.take(found) for found in topic_partitions]))
+            self._tasks.start(self._produce(leader, [self._accumulator.take(found) for found in topic_partitions]))
 
     async def _produce(self, leader: int, batches: list[Batch]) -> None:
         try:
@@ -286,11 +282,11 @@ class Producer:
             link = self._client.link(leader, "produce")
             timeout_ms = self._config.request_timeout_ms
             if self._config.acks == 0:
-                await link.send(request, timeout_ms=timeout_ms)
+                await link.send(request, timeout_ms)
                 for batch in batches:
                     self._succeed(batch)
                 return
-            response = await link.exchange(request, ProduceResponse, version=None, timeout_ms=timeout_ms)
+            response = await link.exchange(request, ProduceResponse, timeout_ms)
         except OSError as error:
             for batch in batches:
                 self._retry(batch, str(error))
@@ -370,7 +366,7 @@ class Producer:
         """Ask for new metadata, once at a time, and not more often than the back-off allows."""
         if not self._is_refreshing:
             self._is_refreshing = True
-            self._spawn(self._refresh(topics))
+            self._tasks.start(self._refresh(topics))
 
     async def _refresh(self, topics: set[str]) -> None:
         try:
@@ -400,20 +396,13 @@ class Producer:
         self._accumulator.drop_waiting(self._failure)
         self._note_progress()
 
-    def _spawn(self, work: Coroutine[object, object, None]) -> None:
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
     async def _until_progress(self) -> None:
-        if self._progress is None or self._progress.done():
-            self._progress = asyncio.get_running_loop().create_future()
-        await asyncio.wait([self._progress])
+        if self._progress.is_set:
+            self._progress = Event()
+        await self._progress.wait()
 
     def _note_progress(self) -> None:
-        if self._progress is not None and not self._progress.done():
-            self._progress.set_result(None)
+        self._progress.set()
 
     def _wake_sender(self) -> None:
-        if self._wake is not None and not self._wake.done():
-            self._wake.set_result(None)
+        self._wake.set()

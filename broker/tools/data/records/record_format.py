@@ -12,7 +12,6 @@ Kafka: DefaultMessageFormatter, NoOpMessageFormatter, LoggingMessageFormatter.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -102,8 +101,7 @@ def format_string(
     return form
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PrintedFields:
+class PrintedFields(NamedTuple):
     """What Apache's default formatter prints; its properties have these names with dots."""
 
     print_timestamp: bool = False
@@ -123,7 +121,8 @@ class PrintedFields:
     shown: Callable[[bytes], bytes] = bytes
     """From what is printed to what is safe where it is printed."""
 
-    def __call__(self, found: ConsumedRecord) -> bytes:
+    def line(self, found: ConsumedRecord) -> bytes:
+        """Implements `RecordFormat`."""
         record = found.record
         fields: list[bytes] = []
         if self.print_timestamp:

@@ -9,7 +9,6 @@ Kafka: ConsoleProducer.LineMessageReader.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from odradek.protocol.records.record import HEADER_KEY_ERRORS, Headers
@@ -36,8 +35,7 @@ class InputRecord(NamedTuple):
     """None: the topic of the command."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LineFormat:
+class LineFormat(NamedTuple):
     """How a line is divided: `[headers DELIMITER] [key SEPARATOR] value`. The names are those of Apache's reader."""
 
     parse_key: bool = False
@@ -51,7 +49,7 @@ class LineFormat:
     """A line without a separator is a value, and no error."""
     empty_is_null: bool = False
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         """Raises: ValueError where Apache's reader refuses the properties."""
         for name, separator in (
             ("key.separator", self.key_separator),

@@ -26,7 +26,6 @@ from odradek.protocol.messages.add_partitions_to_txn import (
 from odradek.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
-from odradek.protocol.messages.produce import ProduceRequest
 from odradek.timer.clock import ManualClock
 from odradek.timer.system_timer import SystemTimer
 from tests.support.async_test import async_test
@@ -348,26 +347,6 @@ async def test_records_are_views_of_the_frame() -> None:
     records = answer.responses[0].partitions[0].records
     assert isinstance(records, memoryview)
     assert records == b"records"
-
-
-@async_test
-async def test_a_request_without_a_response_goes_out_in_the_highest_common_version() -> None:
-    peer = Peer()
-
-    def answer(header: RequestHeader, request: Request) -> Response | None:
-        if header.api_key != ApiKey.API_VERSIONS:
-            return None
-        return ApiVersionsResponse(api_keys=[ApiVersion(api_key=ApiKey.PRODUCE, min_version=0, max_version=9)])
-
-    peer.answer = answer
-    for _ in range(2):
-        await peer.link.send(ProduceRequest(acks=0), timeout_ms=1_000)
-    assert [(header.api_key, header.api_version) for header, _ in peer.requests[1:]] == [(ApiKey.PRODUCE, 9)] * 2
-    peer.refusals = 1
-    assert peer.receiver is not None
-    peer.receiver.connection_lost(None)
-    with pytest.raises(ConnectionRefusedError):
-        await peer.link.send(ProduceRequest(acks=0), timeout_ms=1_000)
 
 
 async def authenticated() -> Peer:

@@ -120,29 +120,3 @@ async def test_a_waiting_request_raises_at_an_error_of_the_connection() -> None:
     with pytest.raises(ConnectionResetError, match="broken"):
         await task
     assert not receiver.is_open
-
-
-@async_test
-async def test_a_request_without_a_response_waits_while_the_transport_is_full() -> None:
-    receiver, transport = connected()
-    await receiver.send(b"one")
-    receiver.pause_writing()
-    task = asyncio.ensure_future(receiver.send(b"two"))
-    await asyncio.sleep(0)
-    assert not task.done()
-    receiver.resume_writing()
-    await task
-    assert transport.written == b"\0\0\0\x03one\0\0\0\x03two"
-
-
-@async_test
-async def test_a_connection_that_ends_while_a_request_is_sent() -> None:
-    receiver, _ = connected()
-    receiver.pause_writing()
-    task = asyncio.ensure_future(receiver.send(b"one"))
-    await asyncio.sleep(0)
-    receiver.connection_lost(None)
-    with pytest.raises(ConnectionResetError, match="while a request was being sent"):
-        await task
-    with pytest.raises(ConnectionResetError, match="the connection was closed"):
-        await receiver.send(b"two")

@@ -39,11 +39,20 @@ def test_the_help_is_as_wide_as_the_terminal(columns: str, widest: int, monkeypa
     assert max(map(len, parser.format_help().splitlines())) in range(widest - 5, widest + 1)
 
 
-def test_a_command_runs_without_slow_imports() -> None:
+@pytest.mark.parametrize(
+    ("module", "arguments"),
+    [
+        ("admin.groups.groups", ["--list"]),
+        ("data.produce", ["-t", "t"]),
+        ("data.consume", ["-t", "t", "--timeout-ms", "1"]),
+        ("data.consume", ["-G", "g", "t", "--timeout-ms", "1"]),
+    ],
+)
+def test_a_command_runs_without_slow_imports(module: str, arguments: list[str]) -> None:
     """asyncio alone would take as long as all of `odradek groups --list`."""
     source = (
-        "import sys; from odradek.broker.tools.admin.groups.groups import main; "
-        "assert main(['--list', '--bootstrap-server', '127.0.0.1:1']) == 1; "
+        f"import sys; from odradek.broker.tools.{module} import main; "
+        f"main([*{arguments}, '--bootstrap-server', '127.0.0.1:1']); "
         "slow = {'asyncio', 'dataclasses', 'shutil', 'ssl', 'rich', 'json', 'logging', 'encodings.idna'}; "
         "assert not slow & {*sys.modules}"
     )

@@ -21,7 +21,7 @@ from odradek.protocol.framing import frame_prefix
 from odradek.protocol.headers import decode_request, encode_response_parts
 from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from odradek.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
-from odradek.timer.clock import SystemClock
+from odradek.timer.clock import ManualClock, SystemClock
 
 CLOCK = SystemClock()
 LIMIT_MS = 20_000
@@ -57,6 +57,9 @@ class Peer:
         self.replies: list[Reply] = []
         self.requests: list[bytes] = []
         self.connections = 0
+        self.has_closed = threading.Event()
+        """The connection of the last request."""
+        self._connection: socket.socket | None = None
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.address = Address("127.0.0.1", self._listening.getsockname()[1])
         self._thread = threading.Thread(target=self._serve, daemon=True)
@@ -67,6 +70,11 @@ class Peer:
         self._listening.close()
         self._thread.join(10)
 
+    def close_connection(self) -> None:
+        """Close the present connection, which is idle."""
+        assert self._connection is not None
+        self._connection.shutdown(socket.SHUT_RDWR)
+
     def _serve(self) -> None:
         while True:
             try:
@@ -74,6 +82,8 @@ class Peer:
             except OSError:
                 return
             self.connections += 1
+            self._connection = connection
+            self.has_closed.clear()
             with connection, connection.makefile("rb") as reader:
                 while size := reader.read(4):
                     request = reader.read(int.from_bytes(size, "big"))
@@ -82,6 +92,7 @@ class Peer:
                     if sent is None:
                         break
                     connection.sendall(sent)
+            self.has_closed.set()
 
 
 @pytest.fixture
@@ -122,6 +133,51 @@ def test_requests_at_the_same_time_take_turns(peer: Peer, link: SocketLink) -> N
         return await gather([link.exchange(ListGroupsRequest(), ListGroupsResponse, LIMIT_MS) for _ in range(2)])
 
     assert run(both(), CLOCK) == [GROUPS, GROUPS]
+
+
+def test_a_connection_that_the_broker_has_closed_is_opened_again(peer: Peer, link: SocketLink) -> None:
+    peer.replies = [answer(VERSIONS), answer(GROUPS)]
+    assert ask(link) == GROUPS
+    with pytest.raises(ConnectionError):
+        ask(link)  # the broker has no reply, and closes
+    peer.replies = [answer(VERSIONS), answer(GROUPS)]
+    assert ask(link) == GROUPS
+    peer.close_connection()
+    assert peer.has_closed.wait(20)
+    peer.replies = [answer(VERSIONS), answer(GROUPS)]
+    assert ask(link) == GROUPS
+    assert peer.connections == 3
+
+
+def test_a_request_without_an_answer_is_followed_by_the_next_one(peer: Peer, link: SocketLink) -> None:
+    peer.replies = [answer(VERSIONS), lambda request: b"", answer(GROUPS)]
+    run(link.send(ListGroupsRequest(), LIMIT_MS), CLOCK)
+    assert ask(link) == GROUPS
+    assert [decode_request(memoryview(request))[0].api_version for request in peer.requests] == [4, 3, 3]
+
+
+def test_a_version_that_is_asked_for(peer: Peer, link: SocketLink) -> None:
+    peer.replies = [answer(VERSIONS), answer(GROUPS)]
+    assert run(link.exchange(ListGroupsRequest(), ListGroupsResponse, LIMIT_MS, version=1), CLOCK) == GROUPS
+    assert decode_request(memoryview(peer.requests[1]))[0].api_version == 1
+
+
+def test_attempts_to_connect_get_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = client_config(None, {"socket.connection.setup.timeout.ms": "10"})._replace(
+        connection_setup_timeout_max_ms=30
+    )
+    link = SocketLink(Address("127.0.0.1", 1), config, ManualClock(0))
+    limits = []
+
+    async def refused(until_ms: int) -> socket.socket:
+        limits.append(until_ms)
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(link, "_open", refused)
+    for _ in range(4):
+        with pytest.raises(ConnectionRefusedError):
+            ask(link)
+    assert limits == [10, 20, 30, 30]
 
 
 def test_an_older_broker_is_asked_in_a_version_that_it_has(peer: Peer, link: SocketLink) -> None:

@@ -6,8 +6,21 @@ from collections.abc import Iterator
 
 import pytest
 
-from odradek.broker.tools.command.socket_loop import READ, gather, run, sleep, wait_for
+from odradek.broker.tools.command.socket_loop import (
+    READ,
+    Background,
+    Cancelled,
+    Event,
+    cancel,
+    gather,
+    run,
+    sleep,
+    spawn,
+    turn,
+    wait_for,
+)
 from odradek.timer.clock import SystemClock
+from tests.support.virtual_test import current_clock, virtual_test
 
 FAR_MS = 30_000
 CLOCK = SystemClock()
@@ -117,3 +130,141 @@ def test_an_interrupt_ends_coroutines_that_have_not_begun() -> None:
     with pytest.raises(KeyboardInterrupt):
         run(work(), CLOCK)
     gc.collect()
+
+
+@virtual_test
+async def test_an_event_is_waited_for_until_a_time() -> None:
+    clock, event = current_clock(), Event()
+    began_ms = clock.monotonic_ms()
+    assert not await event.wait(began_ms + 50)
+    assert clock.monotonic_ms() == began_ms + 50
+
+    async def happen() -> None:
+        await sleep(began_ms + 70)
+        event.set()
+
+    spawn(happen())
+    assert await event.wait(began_ms + 100)
+    assert clock.monotonic_ms() == began_ms + 70
+    assert await event.wait(), "it has happened"
+
+
+@virtual_test
+async def test_a_task_that_is_cancelled_cleans_up_before_it_ends() -> None:
+    steps = []
+
+    async def work() -> None:
+        try:
+            await Event().wait()
+        finally:
+            await sleep(current_clock().monotonic_ms() + 10)
+            steps.append("cleaned up")
+
+    task = spawn(work())
+    await turn()
+    await cancel([task])
+    assert steps == ["cleaned up"]
+    with pytest.raises(Cancelled):
+        task.result()
+    task.cancel()  # it has ended
+
+
+@virtual_test
+async def test_a_task_is_cancelled_before_it_begins_and_when_it_could_go_on() -> None:
+    steps = []
+
+    async def work(event: Event) -> None:
+        steps.append("begun")
+        await event.wait()
+        steps.append("not reached")
+
+    await cancel([spawn(work(Event()))])
+    assert steps == []
+    event = Event()
+    task = spawn(work(event))
+    await turn()
+    event.set()
+    await cancel([task])
+    assert steps == ["begun"]
+
+
+@virtual_test
+async def test_a_task_that_cancels_itself_ends_at_its_next_wait() -> None:
+    async def work() -> None:
+        task.cancel()
+        await Event().wait()
+
+    task = spawn(work())
+    await task.ended.wait()
+    with pytest.raises(Cancelled):
+        task.result()
+
+
+@virtual_test
+async def test_the_coroutines_of_a_group_that_is_cancelled_are_cancelled() -> None:
+    ended = []
+
+    async def wait(name: str) -> None:
+        try:
+            await Event().wait()
+        finally:
+            ended.append(name)
+
+    task = spawn(gather([wait("a"), wait("b")]))
+    await turn()
+    await turn()
+    await cancel([task])
+    assert sorted(ended) == ["a", "b"]
+
+
+def test_an_error_in_the_background_ends_the_run_in_order() -> None:
+    ended = []
+
+    async def fail() -> None:
+        raise ValueError("unexpected")
+
+    async def work() -> None:
+        background = Background()
+        background.start(fail())
+        try:
+            await Event().wait()
+        finally:
+            await background.close()
+            ended.append(1)
+
+    with pytest.raises(ValueError, match="unexpected"):
+        run(work(), CLOCK)
+    assert ended == [1]
+
+
+@virtual_test
+async def test_tasks_in_the_background_are_cancelled_with_the_last_of_them() -> None:
+    ended = []
+
+    async def wait(name: str) -> None:
+        try:
+            await Event().wait()
+        finally:
+            ended.append(name)
+
+    background = Background()
+    for name in ("a", "b"):
+        background.start(wait(name))
+        await turn()
+    await background.close()
+    assert ended == ["a", "b"]
+
+
+def test_a_task_that_only_lets_others_go_on_does_not_keep_sockets_waiting(
+    ends: tuple[socket.socket, socket.socket],
+) -> None:
+    here, there = ends
+
+    async def work() -> bytes:
+        task = spawn(read(here))
+        there.send(b"x")
+        while not task.is_done:
+            await turn()
+        return task.result()
+
+    assert run(work(), CLOCK) == b"x"

@@ -19,7 +19,7 @@ class Commands:
     def __init__(self, cluster: DataCluster, monkeypatch: pytest.MonkeyPatch) -> None:
         self.cluster = cluster
         self._monkeypatch = monkeypatch
-        monkeypatch.setattr("odradek.broker.tools.command.links.BrokerConnection", cluster.make_link)
+        monkeypatch.setattr("odradek.broker.tools.data.client.running.SocketLink", cluster.make_link)
         monkeypatch.setattr("odradek.broker.tools.command.client_config.RETRY_BACKOFF_MS", 1)
 
     def __call__(self, main: Main, *arguments: str, stdin: bytes = b"") -> tuple[int, bytes]:

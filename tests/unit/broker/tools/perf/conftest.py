@@ -11,6 +11,6 @@ from tests.support.clusters.data_cluster import DataCluster
 def cluster(monkeypatch: pytest.MonkeyPatch) -> DataCluster:
     cluster = DataCluster()
     cluster.create("t")
-    monkeypatch.setattr("odradek.broker.tools.command.links.BrokerConnection", cluster.make_link)
+    monkeypatch.setattr("odradek.broker.tools.data.client.running.SocketLink", cluster.make_link)
     monkeypatch.setattr("odradek.broker.tools.command.client_config.RETRY_BACKOFF_MS", 1)
     return cluster

@@ -26,8 +26,8 @@ from odradek.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from odradek.protocol.topic_partition import TopicPartition
-from tests.support.async_test import async_test
 from tests.support.clusters.data_cluster import DataCluster
+from tests.support.virtual_test import virtual_test
 
 A = TopicPartition("t", 0)
 
@@ -73,10 +73,10 @@ def answering() -> DataCluster:
     return cluster
 
 
-@async_test
+@virtual_test
 async def test_everything_is_asked() -> None:
     cluster = answering()
-    sample = await cluster.during(take_sample(cluster.client()))
+    sample = await take_sample(cluster.client())
     assert sample.ends == {A: 3}
     assert sample.sizes == {1: {A: 70}, 2: {}}
     assert sample.usable_bytes == {1: 8, 2: 8}
@@ -85,17 +85,17 @@ async def test_everything_is_asked() -> None:
     assert group.committed == {A: 2}
 
 
-@async_test
+@virtual_test
 async def test_a_broker_that_does_not_answer_is_left_out() -> None:
     cluster = answering()
     client = cluster.client()
-    await cluster.during(take_sample(client))
+    await take_sample(client)
     cluster.unreachable = {2}
-    sample = await cluster.during(take_sample(client))
+    sample = await take_sample(client)
     assert (sample.ends, sample.sizes, sample.groups) == ({A: 3}, {1: {A: 70}}, [])
 
 
-@async_test
+@virtual_test
 @pytest.mark.parametrize("failing", ["description", "offsets", "partition"])
 async def test_what_is_answered_with_an_error_is_left_out(failing: str) -> None:
     cluster = answering()
@@ -109,5 +109,5 @@ async def test_what_is_answered_with_an_error_is_left_out(failing: str) -> None:
         error = code if failing == "offsets" else 0
         offsets = OffsetFetchResponseGroup(group_id="g", topics=topics, error_code=error)
         cluster.on(OffsetFetchRequest, lambda broker_id, request: OffsetFetchResponse(groups=[offsets]))
-    sample = await cluster.during(take_sample(cluster.client()))
+    sample = await take_sample(cluster.client())
     assert [group.committed for group in sample.groups] == ([{}] if failing == "partition" else [])

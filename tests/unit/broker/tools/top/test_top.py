@@ -12,7 +12,7 @@ ONCE = ("-b", "host:9001", "--interval", "0.01")
 
 @pytest.fixture(autouse=True)
 def _cluster(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("odradek.broker.tools.command.links.BrokerConnection", answering().make_link)
+    monkeypatch.setattr("odradek.broker.tools.data.client.running.SocketLink", answering().make_link)
 
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,49 +1,56 @@
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 
 import pytest
 
+from odradek.broker.tools.command.socket_loop import Event, spawn
 from odradek.broker.tools.data.client.interrupts import Interrupted, Interrupts
-from tests.support.async_test import async_test
+from tests.support.virtual_test import loop_test
 
 
-@async_test
+async def five() -> int:
+    return 5
+
+
+@loop_test
 async def test_work_that_is_not_interrupted() -> None:
-    assert await Interrupts().during(asyncio.sleep(0, 5)) == 5
+    assert await Interrupts().during(five()) == 5
 
 
-@async_test
+@loop_test
 async def test_a_signal_cancels_the_work_and_lets_it_clean_up() -> None:
     interrupts = Interrupts()
     steps = []
 
     async def work() -> None:
         try:
-            await asyncio.get_running_loop().create_future()
+            await Event().wait()
         finally:
             steps.append("cleaned up")
 
+    async def kill() -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+
     with interrupts.installed():
-        asyncio.get_running_loop().call_soon(os.kill, os.getpid(), signal.SIGTERM)
+        spawn(kill())
         with pytest.raises(Interrupted, match="SIGTERM") as caught:
             await interrupts.during(work())
     assert caught.value.status == 143
     assert steps == ["cleaned up"]
 
 
-@async_test
+@loop_test
 async def test_work_after_a_signal_is_not_begun_in_earnest() -> None:
     interrupts = Interrupts()
     interrupts.note(signal.SIGINT)
     with pytest.raises(Interrupted) as caught:
-        await interrupts.during(asyncio.get_running_loop().create_future())
+        await interrupts.during(Event().wait())
     assert caught.value.status == 130
 
 
-@async_test
+@loop_test
 async def test_an_error_of_the_work_is_not_hidden() -> None:
     interrupts = Interrupts()
 
@@ -55,7 +62,7 @@ async def test_an_error_of_the_work_is_not_hidden() -> None:
         await interrupts.during(work())
 
 
-@async_test
+@loop_test
 async def test_a_second_signal_ends_at_once() -> None:
     ended: list[int] = []
     patch = pytest.MonkeyPatch()
@@ -63,8 +70,7 @@ async def test_a_second_signal_ends_at_once() -> None:
     try:
         interrupts = Interrupts()
         interrupts.note(signal.SIGINT)
-        with pytest.raises(asyncio.InvalidStateError):  # the exit does not return in earnest
-            interrupts.note(signal.SIGINT)
+        interrupts.note(signal.SIGINT)
     finally:
         patch.undo()
     assert ended == [130]

@@ -1,23 +1,24 @@
 from __future__ import annotations
 
-import asyncio
 import os
 from pathlib import Path
 
 import pytest
 
+from odradek.broker.tools.command.socket_loop import spawn, turn
 from odradek.broker.tools.data.client.streams import InputStream, OutputStream
-from tests.support.async_test import async_test
+from tests.support.virtual_test import loop_test
 
 
-@async_test
+@loop_test
 async def test_a_pipe_is_read_while_the_loop_goes_on() -> None:
     reader, writer = os.pipe()
-    task = asyncio.ensure_future(InputStream(reader).read())
-    await asyncio.sleep(0)
-    assert not task.done()
+    task = spawn(InputStream(reader).read())
+    await turn()
+    assert not task.is_done
     os.write(writer, b"abc")
-    assert await task == b"abc"
+    await task.ended.wait()
+    assert task.result() == b"abc"
     os.close(writer)
     assert await InputStream(reader).read() == b""
     os.close(reader)
@@ -27,7 +28,7 @@ def test_a_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "input"
     path.write_bytes(b"x" * 100_000)
 
-    @async_test
+    @loop_test
     async def run() -> None:
         descriptor = os.open(path, os.O_RDONLY)
         stream = InputStream(descriptor)
@@ -38,7 +39,7 @@ def test_a_file_is_read(tmp_path: Path) -> None:
     run()
 
 
-@async_test
+@loop_test
 async def test_dev_null_is_at_its_end() -> None:
     descriptor = os.open(os.devnull, os.O_RDWR)
     assert await InputStream(descriptor).read() == b""
@@ -46,16 +47,17 @@ async def test_dev_null_is_at_its_end() -> None:
     os.close(descriptor)
 
 
-@async_test
+@loop_test
 async def test_a_full_pipe_is_waited_for_while_the_loop_goes_on() -> None:
     reader, writer = os.pipe()
     data = os.urandom(300_000)
-    task = asyncio.ensure_future(OutputStream(writer).write(data))
+    task = spawn(OutputStream(writer).write(data))
     received = b""
     while len(received) < len(data):
-        await asyncio.sleep(0)
+        await turn()
         received += os.read(reader, 10_000)
-    await task
+    await task.ended.wait()
+    task.result()
     assert received == data
     os.close(reader)
     with pytest.raises(BrokenPipeError):
@@ -66,7 +68,7 @@ async def test_a_full_pipe_is_waited_for_while_the_loop_goes_on() -> None:
 def test_a_file_is_written(tmp_path: Path) -> None:
     path = tmp_path / "output"
 
-    @async_test
+    @loop_test
     async def run() -> None:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT)
         await OutputStream(descriptor).write(b"x" * 3_000_000)
@@ -76,15 +78,16 @@ def test_a_file_is_written(tmp_path: Path) -> None:
     assert path.stat().st_size == 3_000_000
 
 
-@async_test
+@loop_test
 async def test_a_pipe_that_does_not_block_is_no_error() -> None:
     reader, writer = os.pipe()
     os.set_blocking(reader, False)
     os.set_blocking(writer, False)
-    task = asyncio.ensure_future(OutputStream(writer).write(b"x" * 200_000))
+    task = spawn(OutputStream(writer).write(b"x" * 200_000))
     received = 0
     while received < 200_000:
         received += len(await InputStream(reader).read())
-    await task
+    await task.ended.wait()
+    task.result()
     os.close(reader)
     os.close(writer)

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-import asyncio
 import re
 
 import pytest
 
 from odradek.broker.tools.command.failures import CommandFailed
+from odradek.broker.tools.command.socket_loop import spawn
 from odradek.broker.tools.data.consumer.consumer import Consumer, ConsumerConfig, Subscription
 from odradek.broker.tools.data.consumer.fetcher import FetchConfig
 from odradek.broker.tools.data.consumer.group_member import GroupConfig
@@ -15,8 +15,8 @@ from odradek.protocol.messages.join_group import JoinGroupRequest
 from odradek.protocol.messages.leave_group import LeaveGroupRequest
 from odradek.protocol.messages.offset_commit import OffsetCommitRequest
 from odradek.protocol.topic_partition import TopicPartition
-from tests.support.async_test import async_test
 from tests.support.clusters.data_cluster import DataCluster
+from tests.support.virtual_test import virtual_test
 from tests.unit.broker.tools.data.consumer.test_group_member import Coordinator
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -27,14 +27,14 @@ async def started(
     cluster: DataCluster, subscription: Subscription, config: ConsumerConfig = FROM_BEGINNING
 ) -> Consumer:
     consumer = Consumer(cluster.client(), config, subscription)
-    await cluster.during(consumer.start())
+    await consumer.start()
     return consumer
 
 
 async def values(cluster: DataCluster, consumer: Consumer, polls: int = 15) -> list[bytes]:
     found = []
     for _ in range(polls):
-        chunk = await cluster.during(consumer.poll(100))
+        chunk = await consumer.poll(100)
         if chunk is not None:
             found += [each.record.value or b"" for each in chunk.records]
             consumer.done(chunk)
@@ -53,7 +53,7 @@ def filled(topic: str = "t", partitions: int = 2) -> DataCluster:
     return cluster
 
 
-@async_test
+@virtual_test
 async def test_all_partitions_or_chosen_ones() -> None:
     cluster = filled()
     consumer = await started(cluster, topics("t"))
@@ -66,7 +66,7 @@ async def test_all_partitions_or_chosen_ones() -> None:
         await started(cluster, Subscription(topics=frozenset({"t"}), partitions=frozenset({2})))
 
 
-@async_test
+@virtual_test
 async def test_patterns_find_topics_also_later_ones() -> None:
     cluster = filled("metrics-a", 1)
     cluster.create("other-metrics-b")
@@ -76,12 +76,11 @@ async def test_patterns_find_topics_also_later_ones() -> None:
     cluster.create("metrics-b")
     cluster.fill("metrics-b", b"new")
     cluster.clock.advance(30_000)
-    cluster.timer.advance()
     assert await values(cluster, consumer) == [b"new"]
     await consumer.close()
 
 
-@async_test
+@virtual_test
 async def test_partitions_that_are_added_begin_at_their_beginning() -> None:
     cluster = filled(partitions=1)
     consumer = await started(cluster, topics("t"), ConsumerConfig(start=END))
@@ -89,12 +88,11 @@ async def test_partitions_that_are_added_begin_at_their_beginning() -> None:
     cluster.create("t", 2)
     cluster.fill("t", b"first", partition=1)
     cluster.clock.advance(30_000)
-    cluster.timer.advance()
     assert await values(cluster, consumer) == [b"first"]
     await consumer.close()
 
 
-@async_test
+@virtual_test
 async def test_it_is_finished_at_what_was_the_end() -> None:
     cluster = filled()
     consumer = await started(cluster, topics("t"), ConsumerConfig(start=BEGINNING, ends=(END,)))
@@ -105,7 +103,7 @@ async def test_it_is_finished_at_what_was_the_end() -> None:
     await consumer.close()
 
 
-@async_test
+@virtual_test
 async def test_the_first_of_two_ends_counts() -> None:
     cluster = filled(partitions=1)
     cluster.clock.advance(1000)
@@ -120,7 +118,7 @@ def in_group(**fields: object) -> ConsumerConfig:
     return ConsumerConfig(group=GroupConfig(group_id="g"), start=BEGINNING, **fields)  # type: ignore[arg-type]
 
 
-@async_test
+@virtual_test
 async def test_a_member_begins_at_the_committed_offset_and_commits_what_is_done() -> None:
     cluster = filled(partitions=2)
     coordinator = Coordinator(cluster)
@@ -129,7 +127,7 @@ async def test_a_member_begins_at_the_committed_offset_and_commits_what_is_done(
     consumer = await started(cluster, topics("t"), in_group())
     assert not consumer.is_finished, "it has no partitions yet"
     assert await values(cluster, consumer) == [b"next"]
-    await cluster.during(consumer.commit())
+    await consumer.commit()
     (commit,) = cluster.requests(OffsetCommitRequest)
     assert [(found.partition_index, found.committed_offset) for found in commit.topics[0].partitions] == [(0, 2)]
     await consumer.close()
@@ -137,7 +135,7 @@ async def test_a_member_begins_at_the_committed_offset_and_commits_what_is_done(
     assert cluster.requests(LeaveGroupRequest)
 
 
-@async_test
+@virtual_test
 async def test_what_was_not_done_is_not_committed() -> None:
     cluster = filled(partitions=1)
     Coordinator(cluster).committed = {}
@@ -145,14 +143,14 @@ async def test_what_was_not_done_is_not_committed() -> None:
     consumer = await started(cluster, topics("t"), in_group())
     chunk = None
     while chunk is None or not chunk.records:
-        chunk = await cluster.during(consumer.poll(100))
+        chunk = await consumer.poll(100)
     consumer.done(chunk, 1)
-    await cluster.during(consumer.poll(100))
-    await cluster.during(consumer.close())
+    await consumer.poll(100)
+    await consumer.close()
     assert cluster.requests(OffsetCommitRequest)[-1].topics[0].partitions[0].committed_offset == 1
 
 
-@async_test
+@virtual_test
 async def test_a_rebalance_commits_first_and_gives_the_partitions_anew() -> None:
     cluster = filled(partitions=2)
     coordinator = Coordinator(cluster)
@@ -162,28 +160,27 @@ async def test_a_rebalance_commits_first_and_gives_the_partitions_anew() -> None
     coordinator.heartbeat_errors = [ErrorCode.REBALANCE_IN_PROGRESS]
     coordinator.leader = "other"
     cluster.asked.clear()
-    await cluster.during(cluster.client().wait(3_500, asyncio.get_running_loop().create_future()))
+    await cluster.client().wait(3_500)
     assert await values(cluster, consumer) == [b"1"]
     kinds = [type(request) for _, request in cluster.asked]
     assert kinds.index(OffsetCommitRequest) < kinds.index(JoinGroupRequest)
     assert consumer.assignment == {B}
-    await cluster.during(consumer.close())
+    await consumer.close()
 
 
-@async_test
+@virtual_test
 async def test_offsets_are_committed_from_time_to_time() -> None:
     cluster = filled(partitions=1)
     Coordinator(cluster).committed = {}
     consumer = await started(cluster, topics("t"), in_group(auto_commit_interval_ms=1000))
     await values(cluster, consumer, 5)
     cluster.clock.advance(1000)
-    cluster.timer.advance()
     await values(cluster, consumer, 3)
     assert len(cluster.requests(OffsetCommitRequest)) == 1
-    await cluster.during(consumer.close())
+    await consumer.close()
 
 
-@async_test
+@virtual_test
 async def test_a_cluster_that_is_away_for_a_while_is_waited_for() -> None:
     cluster = filled(partitions=1)
     coordinator = Coordinator(cluster)
@@ -194,11 +191,11 @@ async def test_a_cluster_that_is_away_for_a_while_is_waited_for() -> None:
     cluster.fill("t", b"next")
     assert consumer._group is not None
     consumer._group.needs_rejoin = True
-    cluster.timer.schedule(70_000, cluster.unreachable.clear)
+    spawn(cluster.later(70_000, cluster.unreachable.clear))
     cluster.clock.advance(30_000)
     coordinator.committed = {0: 1}
     assert await values(cluster, consumer) == [b"next"]
-    await cluster.during(consumer.close())
+    await consumer.close()
 
 
 def cooperative(cluster: DataCluster) -> tuple[Coordinator, ConsumerConfig]:
@@ -215,11 +212,10 @@ async def rebalanced(cluster: DataCluster, coordinator: Coordinator, consumer: C
     generation = coordinator.generation
     while coordinator.generation == generation:
         cluster.clock.advance(1_000)
-        cluster.timer.advance()
         await values(cluster, consumer, 3)
 
 
-@async_test
+@virtual_test
 async def test_a_cooperative_member_keeps_what_is_assigned_again() -> None:
     cluster = filled(partitions=2)
     coordinator, config = cooperative(cluster)
@@ -246,7 +242,7 @@ async def test_a_cooperative_member_keeps_what_is_assigned_again() -> None:
     await consumer.close()
 
 
-@async_test
+@virtual_test
 async def test_records_come_while_a_cooperative_member_waits_for_the_others() -> None:
     cluster = filled(partitions=2)
     coordinator, config = cooperative(cluster)
@@ -257,7 +253,6 @@ async def test_records_come_while_a_cooperative_member_waits_for_the_others() ->
     joins = len(cluster.requests(JoinGroupRequest))
     while len(cluster.requests(JoinGroupRequest)) == joins:
         cluster.clock.advance(1_000)
-        cluster.timer.advance()
         await values(cluster, consumer, 3)
     cluster.fill("t", b"meanwhile")
     assert await values(cluster, consumer) == [b"meanwhile"]
@@ -265,14 +260,13 @@ async def test_records_come_while_a_cooperative_member_waits_for_the_others() ->
     coordinator.join_errors = []
     while coordinator.generation == 1:
         cluster.clock.advance(1_000)
-        cluster.timer.advance()
         await values(cluster, consumer, 3)
     await values(cluster, consumer)
     assert consumer.assignment == {A, B}
     await consumer.close()
 
 
-@async_test
+@virtual_test
 async def test_a_cooperative_member_that_was_forgotten_begins_where_the_group_has_committed() -> None:
     cluster = filled(partitions=1)
     coordinator, config = cooperative(cluster)
@@ -284,7 +278,6 @@ async def test_a_cooperative_member_that_was_forgotten_begins_where_the_group_ha
     found: list[bytes] = []
     while coordinator.generation == 1:
         cluster.clock.advance(1_000)
-        cluster.timer.advance()
         found += await values(cluster, consumer, 3)
     found += await values(cluster, consumer)
     assert found == [b"0"], "it comes again: another member may have had the partition"

@@ -9,8 +9,8 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchRequest, FetchResponse
 from odradek.protocol.records.record import SimpleRecord
 from odradek.protocol.topic_partition import TopicPartition
-from tests.support.async_test import async_test
 from tests.support.clusters.data_cluster import DataCluster
+from tests.support.virtual_test import virtual_test
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -36,7 +36,7 @@ class Reader:
         return cls(cluster, fetcher)
 
     async def poll(self) -> Chunk | None:
-        return await self.cluster.during(self.fetcher.poll(1000))
+        return await self.fetcher.poll(1000)
 
     async def values(self, polls: int = 20) -> list[bytes | None]:
         """What some polls hand out."""
@@ -60,7 +60,7 @@ def filled(*values: bytes, partitions: int = 1) -> DataCluster:
     return cluster
 
 
-@async_test
+@virtual_test
 async def test_records_come_in_order() -> None:
     cluster = filled(b"a", b"b", b"c")
     reader = await Reader.of(cluster, at(A))
@@ -70,7 +70,7 @@ async def test_records_come_in_order() -> None:
     await reader.fetcher.close()
 
 
-@async_test
+@virtual_test
 async def test_a_large_batch_comes_in_pieces_and_the_partition_is_fetched_when_it_is_used_up() -> None:
     cluster = DataCluster()
     cluster.create("t")
@@ -88,7 +88,7 @@ async def test_a_large_batch_comes_in_pieces_and_the_partition_is_fetched_when_i
     await reader.fetcher.close()
 
 
-@async_test
+@virtual_test
 async def test_positions_are_looked_up() -> None:
     cluster = filled(b"a", b"b", b"c")
     reader = await Reader.of(cluster, at(A, None, OffsetChoice(Origin.TAIL, 2)))
@@ -96,7 +96,7 @@ async def test_positions_are_looked_up() -> None:
     await reader.fetcher.close()
 
 
-@async_test
+@virtual_test
 async def test_it_stops_at_the_end_of_a_partition() -> None:
     cluster = DataCluster()
     cluster.create("t")
@@ -111,7 +111,7 @@ async def test_it_stops_at_the_end_of_a_partition() -> None:
     await reader.fetcher.close()
 
 
-@async_test
+@virtual_test
 async def test_a_leader_that_moves_or_dies_is_followed() -> None:
     cluster = filled(b"a")
     reader = await Reader.of(cluster, at(A))
@@ -126,7 +126,7 @@ async def test_a_leader_that_moves_or_dies_is_followed() -> None:
     await reader.fetcher.close()
 
 
-@async_test
+@virtual_test
 async def test_an_offset_that_is_gone_is_reset() -> None:
     cluster = filled(b"a", b"b", b"c")
     cluster.log_starts[A] = 2
@@ -144,7 +144,7 @@ async def test_an_offset_that_is_gone_is_reset() -> None:
     await reader.fetcher.close()
 
 
-@async_test
+@virtual_test
 async def test_partitions_that_are_taken_away_give_nothing_more() -> None:
     cluster = filled(b"a", b"b", partitions=2)
     cluster.fill("t", b"x", b"y", partition=1)
@@ -156,7 +156,7 @@ async def test_partitions_that_are_taken_away_give_nothing_more() -> None:
     await reader.fetcher.close()
 
 
-@async_test
+@virtual_test
 async def test_partitions_of_both_leaders_are_fetched() -> None:
     cluster = filled(b"a", partitions=2)
     cluster.leaders[B] = 2
@@ -167,7 +167,7 @@ async def test_partitions_of_both_leaders_are_fetched() -> None:
     await reader.fetcher.close()
 
 
-@async_test
+@virtual_test
 async def test_records_that_cannot_be_read_end_it() -> None:
     cluster = filled(b"a", b"b")
     cluster.logs[A][1][-1] ^= 1
@@ -189,7 +189,7 @@ def with_answer(cluster: DataCluster, **fields: object) -> None:
     cluster.on(FetchRequest, fetch)
 
 
-@async_test
+@virtual_test
 async def test_an_error_that_stays() -> None:
     cluster = filled(b"a")
     with_answer(cluster, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
@@ -199,7 +199,7 @@ async def test_an_error_that_stays() -> None:
     await reader.fetcher.close()
 
 
-@async_test
+@virtual_test
 async def test_a_follower_that_the_leader_names_is_read_from() -> None:
     cluster = filled(b"a")
 

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Mapping
 
 import pytest
 
 from odradek.broker.tools.command.failures import CommandFailed
+from odradek.broker.tools.command.socket_loop import spawn, turn
 from odradek.broker.tools.data.consumer.group_member import GroupConfig, GroupMember
 from odradek.broker.tools.data.consumer.member_metadata import (
     Claim,
@@ -33,8 +33,8 @@ from odradek.protocol.messages.offset_fetch import (
 )
 from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from odradek.protocol.topic_partition import TopicPartition
-from tests.support.async_test import async_test
 from tests.support.clusters.data_cluster import DataCluster
+from tests.support.virtual_test import virtual_test
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -110,11 +110,11 @@ async def joined(cluster: DataCluster, **config: object) -> GroupMember:
     client = cluster.client()
     await client.refresh(())
     member = GroupMember(client, GroupConfig(group_id="g", **config))  # type: ignore[arg-type]
-    assert await cluster.during(member.join(["t"], counts))
+    assert await member.join(["t"], counts)
     return member
 
 
-@async_test
+@virtual_test
 async def test_the_leader_assigns() -> None:
     cluster = DataCluster()
     Coordinator(cluster)
@@ -132,19 +132,19 @@ async def test_the_leader_assigns() -> None:
     assert [found.member_id for found in left.members] == ["me"]
 
 
-@async_test
+@virtual_test
 async def test_a_follower_takes_what_it_gets() -> None:
     cluster = DataCluster()
     Coordinator(cluster).leader = "other"
     client = cluster.client()
     await client.refresh(())
     member = GroupMember(client, GroupConfig(group_id="g"))
-    assert await cluster.during(member.join(["t"], counts)) == [B]
+    assert await member.join(["t"], counts) == [B]
     assert cluster.requests(SyncGroupRequest)[0].assignments == []
     await member.leave()
 
 
-@async_test
+@virtual_test
 async def test_it_joins_again_until_it_has_an_assignment() -> None:
     cluster = DataCluster()
     coordinator = Coordinator(cluster)
@@ -156,7 +156,7 @@ async def test_it_joins_again_until_it_has_an_assignment() -> None:
     await member.leave()
 
 
-@async_test
+@virtual_test
 async def test_an_error_that_stays() -> None:
     cluster = DataCluster()
     Coordinator(cluster).join_errors = [ErrorCode.INCONSISTENT_GROUP_PROTOCOL]
@@ -164,56 +164,55 @@ async def test_an_error_that_stays() -> None:
         await joined(cluster)
 
 
-@async_test
+@virtual_test
 async def test_heartbeats_say_when_to_join_again() -> None:
     cluster = DataCluster()
     coordinator = Coordinator(cluster)
     coordinator.heartbeat_errors = [ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS]
     member = await joined(cluster)
-    never = asyncio.get_running_loop().create_future()
-    await cluster.during(cluster.client().wait(3_500, never))
+    await cluster.client().wait(3_500)
     assert not member.needs_rejoin
-    await cluster.during(cluster.client().wait(3_000, never))
+    await cluster.client().wait(3_000)
     assert member.needs_rejoin
-    await cluster.during(cluster.client().wait(10_000, never))
+    await cluster.client().wait(10_000)
     assert len(cluster.requests(HeartbeatRequest)) == 2, "none before it has joined again"
-    await cluster.during(member.join(["t"], counts))
-    await cluster.during(cluster.client().wait(3_500, never))
+    await member.join(["t"], counts)
+    await cluster.client().wait(3_500)
     assert cluster.requests(HeartbeatRequest)[-1].generation_id == 2
     await member.leave()
 
 
-@async_test
+@virtual_test
 async def test_a_heartbeat_that_is_refused_ends_it() -> None:
     cluster = DataCluster()
     Coordinator(cluster).heartbeat_errors = [ErrorCode.FENCED_INSTANCE_ID]
     member = await joined(cluster, group_instance_id="i")
-    await cluster.during(cluster.client().wait(3_500, asyncio.get_running_loop().create_future()))
+    await cluster.client().wait(3_500)
     assert "another consumer with the same group.instance.id" in str(member.failure)
     await member.leave()
     assert not cluster.requests(LeaveGroupRequest), "a static member does not leave"
 
 
-@async_test
+@virtual_test
 async def test_a_member_that_was_forgotten_joins_as_a_new_one() -> None:
     cluster = DataCluster()
     coordinator = Coordinator(cluster)
     coordinator.heartbeat_errors = [ErrorCode.UNKNOWN_MEMBER_ID]
     member = await joined(cluster)
-    await cluster.during(cluster.client().wait(3_500, asyncio.get_running_loop().create_future()))
-    await cluster.during(member.join(["t"], counts))
+    await cluster.client().wait(3_500)
+    await member.join(["t"], counts)
     assert cluster.requests(JoinGroupRequest)[-1].member_id == ""
     await member.leave()
 
 
-@async_test
+@virtual_test
 async def test_offsets() -> None:
     cluster = DataCluster()
     coordinator = Coordinator(cluster)
     member = await joined(cluster)
     assert await member.committed([A, B]) == {A: 5}
     coordinator.commit_errors = [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
-    assert await cluster.during(member.commit({A: 7}))
+    assert await member.commit({A: 7})
     commit = cluster.requests(OffsetCommitRequest)[-1]
     assert (commit.member_id, commit.generation_id_or_member_epoch) == ("me", 1)
     assert commit.topics[0].partitions[0].committed_offset == 7
@@ -222,7 +221,7 @@ async def test_offsets() -> None:
     await member.leave()
 
 
-@async_test
+@virtual_test
 async def test_a_commit_after_the_group_has_moved_on() -> None:
     cluster = DataCluster()
     coordinator = Coordinator(cluster)
@@ -233,7 +232,7 @@ async def test_a_commit_after_the_group_has_moved_on() -> None:
     await member.leave()
 
 
-@async_test
+@virtual_test
 async def test_nothing_is_committed_without_a_generation(capsys: pytest.CaptureFixture[str]) -> None:
     cluster = DataCluster()
     coordinator = Coordinator(cluster)
@@ -246,19 +245,20 @@ async def test_nothing_is_committed_without_a_generation(capsys: pytest.CaptureF
     await member.leave()
 
 
-@async_test
+@virtual_test
 async def test_a_coordinator_that_does_not_answer_is_looked_for_again() -> None:
     cluster = DataCluster()
     Coordinator(cluster)
     member = await joined(cluster)
     cluster.unreachable = {2}
     cluster.brokers = [1, 2]
-    task = asyncio.ensure_future(member.commit({A: 7}))
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
+    task = spawn(member.commit({A: 7}))
+    await turn()
+    await turn()
+    await turn()
     cluster.unreachable = set()
-    assert await cluster.during(task)
+    await task.ended.wait()
+    assert task.result()
     assert len(cluster.requests(FindCoordinatorRequest)) == 2
     await member.leave()
 
@@ -275,27 +275,27 @@ def claims(cluster: DataCluster) -> list[Claim]:
     ]
 
 
-@async_test
+@virtual_test
 async def test_a_cooperative_member_claims_what_it_has() -> None:
     cluster = DataCluster()
     coordinator = Coordinator(cluster)
     coordinator.protocol = "cooperative-sticky"
     member = await joined(cluster, assignors=COOPERATIVE)
     assert member.config.is_cooperative
-    await cluster.during(member.join(["t"], counts, [A]))
+    await member.join(["t"], counts, [A])
     assert claims(cluster)[-1] == Claim(frozenset({A}), 1)
     coordinator.sync_errors = [ErrorCode.REBALANCE_IN_PROGRESS]
-    await cluster.during(member.join(["t"], counts, [A]))
+    await member.join(["t"], counts, [A])
     assert claims(cluster)[-1] == Claim(frozenset({A}), 2), "it has no assignment of the third generation"
     coordinator.heartbeat_errors = [ErrorCode.UNKNOWN_MEMBER_ID]
-    await cluster.during(cluster.client().wait(3_500, asyncio.get_running_loop().create_future()))
+    await cluster.client().wait(3_500)
     assert member.has_lost_partitions
-    await cluster.during(member.join(["t"], counts, [A]))
+    await member.join(["t"], counts, [A])
     assert claims(cluster)[-1] == Claim(), "others may have them"
     await member.leave()
 
 
-@async_test
+@virtual_test
 async def test_an_eager_member_offers_all_assignors_and_claims_nothing() -> None:
     cluster = DataCluster()
     Coordinator(cluster)
@@ -307,7 +307,7 @@ async def test_an_eager_member_offers_all_assignors_and_claims_nothing() -> None
     await member.leave()
 
 
-@async_test
+@virtual_test
 async def test_a_heartbeat_during_a_join_says_nothing_new() -> None:
     """The coordinator answers heartbeats of the old generation while it waits for the others to join."""
     cluster = DataCluster()
@@ -315,9 +315,10 @@ async def test_a_heartbeat_during_a_join_says_nothing_new() -> None:
     member = await joined(cluster)
     coordinator.heartbeat_errors = [ErrorCode.REBALANCE_IN_PROGRESS] * 9
     coordinator.join_errors = [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS] * 100
-    join = asyncio.ensure_future(member.join(["t"], counts))
-    await cluster.during(cluster.client().wait(4_000, asyncio.get_running_loop().create_future()))
+    join = spawn(member.join(["t"], counts))
+    await cluster.client().wait(4_000)
     coordinator.join_errors = []
-    await cluster.during(join)
+    await join.ended.wait()
+    join.result()
     assert not member.needs_rejoin
     await member.leave()

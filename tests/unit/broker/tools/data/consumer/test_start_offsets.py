@@ -14,8 +14,8 @@ from odradek.protocol.messages.list_offsets import (
 )
 from odradek.protocol.records.record import SimpleRecord
 from odradek.protocol.topic_partition import TopicPartition
-from tests.support.async_test import async_test
 from tests.support.clusters.data_cluster import DataCluster
+from tests.support.virtual_test import virtual_test
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -49,7 +49,7 @@ def filled() -> DataCluster:
     ],
 )
 def test_offsets(choice: OffsetChoice, offset: int) -> None:
-    @async_test
+    @virtual_test
     async def run() -> None:
         cluster = filled()
         assert await found(cluster, {A: choice}) == {A: offset}
@@ -58,7 +58,7 @@ def test_offsets(choice: OffsetChoice, offset: int) -> None:
     run()
 
 
-@async_test
+@virtual_test
 async def test_partitions_whose_leader_is_away_are_left_out() -> None:
     cluster = filled()
     client = cluster.client()
@@ -71,7 +71,7 @@ async def test_partitions_whose_leader_is_away_are_left_out() -> None:
     assert await found(cluster, {A: END}) == {}
 
 
-@async_test
+@virtual_test
 async def test_an_error_that_stays() -> None:
     cluster = filled()
     cluster.on(

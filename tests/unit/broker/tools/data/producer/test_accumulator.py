@@ -122,7 +122,8 @@ def test_a_batch_that_is_too_large_is_split_in_order() -> None:
 
 
 def test_the_bytes_of_a_retry_are_the_same() -> None:
-    batch = Batch(A, 0, [record()], producer_id=5, producer_epoch=1, base_sequence=9)
+    batch = Batch(A, 0, [record()])
+    batch.producer_id, batch.producer_epoch, batch.base_sequence = 5, 1, 9
     payload = batch.encoded(0, None, is_transactional=True)
     batch.records.append(record())
     assert batch.encoded(0, None, is_transactional=True) is payload

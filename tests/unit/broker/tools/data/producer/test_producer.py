@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from odradek.broker.tools.command.failures import CommandFailed
@@ -16,8 +14,8 @@ from odradek.protocol.messages.init_producer_id import InitProducerIdRequest
 from odradek.protocol.messages.produce import ProduceRequest, ProduceResponse
 from odradek.protocol.records.batch import RecordBatch
 from odradek.protocol.topic_partition import TopicPartition
-from tests.support.async_test import async_test
 from tests.support.clusters.data_cluster import DataCluster
+from tests.support.virtual_test import virtual_test
 
 A = TopicPartition("t", 0)
 SMALL = ProducerConfig(batch_size=1)
@@ -44,13 +42,13 @@ async def send_all(producer: Producer, *records: InputRecord) -> None:
     await producer.flush()
 
 
-@async_test
+@virtual_test
 async def test_records_are_written() -> None:
     cluster = DataCluster()
     cluster.create("t", 2)
     producer = await started(cluster)
     record = InputRecord(b"k", b"v", (("h", None),), timestamp=5, partition=1)
-    await cluster.during(send_all(producer, record, value(1)))
+    await send_all(producer, record, value(1))
     (written,) = cluster.records(TopicPartition("t", 1))
     assert (written.timestamp, written.key, written.value, written.headers) == (5, b"k", b"v", (("h", None),))
     (other,) = cluster.records(A)
@@ -61,7 +59,7 @@ async def test_records_are_written() -> None:
     await producer.close()
 
 
-@async_test
+@virtual_test
 async def test_nothing_is_lost_doubled_or_reordered_when_the_leader_moves_and_answers_get_lost() -> None:
     cluster = DataCluster()
     cluster.create("t")
@@ -87,60 +85,60 @@ async def test_nothing_is_lost_doubled_or_reordered_when_the_leader_moves_and_an
     written: set[int] = {2}  # what the fourth request writes
     cluster.on(ProduceRequest, produce)
     producer = await started(cluster, SMALL)
-    await cluster.during(send_all(producer, *map(value, range(5))))
+    await send_all(producer, *map(value, range(5)))
     assert values(cluster) == [b"0", b"1", b"2", b"3", b"4"]
     assert seen == [(1, 0), (1, 1), (1, 1), (1, 2), (2, 2), (2, 3), (2, 4)]
     await producer.close()
 
 
-@async_test
+@virtual_test
 async def test_it_waits_for_a_leader_and_gives_up_in_the_end() -> None:
     cluster = DataCluster()
     cluster.create("t")
     producer = await started(cluster, ProducerConfig(delivery_timeout_ms=1000))
     cluster.leaders[A] = -1
     with pytest.raises(DeliveryFailed, match=r"1 record\(s\) for t-0 were not acknowledged in 1000 ms: its partition"):
-        await cluster.during(send_all(producer, value(1)))
+        await send_all(producer, value(1))
     with pytest.raises(DeliveryFailed):
         await producer.send("t", value(2))
     await producer.close()
 
 
-@async_test
+@virtual_test
 async def test_retries_end_with_the_delivery_timeout() -> None:
     cluster = DataCluster()
     cluster.create("t")
     cluster.on(ProduceRequest, lambda broker_id, request: cluster.produce(broker_id, request, 19))
     producer = await started(cluster, ProducerConfig(delivery_timeout_ms=1000))
     with pytest.raises(DeliveryFailed, match="fewer in-sync replicas than required"):
-        await cluster.during(send_all(producer, value(1)))
+        await send_all(producer, value(1))
     assert len(cluster.requests(ProduceRequest)) == 10
     await producer.close()
 
 
-@async_test
+@virtual_test
 async def test_the_first_record_that_is_refused_ends_it() -> None:
     cluster = DataCluster()
     cluster.create("t")
     cluster.on(ProduceRequest, lambda broker_id, request: cluster.produce(broker_id, request, 10))
     producer = await started(cluster, SMALL)
     with pytest.raises(DeliveryFailed, match="t-0: The request included a message larger than the max"):
-        await cluster.during(send_all(producer, value(1), value(2)))
+        await send_all(producer, value(1), value(2))
     assert len(cluster.requests(ProduceRequest)) == 1
     await producer.close()
 
 
-@async_test
+@virtual_test
 async def test_a_batch_that_cannot_be_encoded_ends_it() -> None:
     cluster = DataCluster()
     cluster.create("t")
     producer = await started(cluster)
     with pytest.raises(DeliveryFailed, match="records cannot be sent: Invalid negative timestamp -2"):
-        await cluster.during(send_all(producer, InputRecord(None, b"x", timestamp=-2)))
+        await send_all(producer, InputRecord(None, b"x", timestamp=-2))
     await producer.close()
 
 
-@async_test
+@virtual_test
 async def test_a_batch_that_is_too_large_is_split() -> None:
     cluster = DataCluster()
     cluster.create("t")
@@ -151,24 +149,24 @@ async def test_a_batch_that_is_too_large_is_split() -> None:
 
     cluster.on(ProduceRequest, produce)
     producer = await started(cluster)
-    await cluster.during(send_all(producer, *map(value, range(5))))
+    await send_all(producer, *map(value, range(5)))
     assert values(cluster) == [b"0", b"1", b"2", b"3", b"4"]
     assert [RecordBatch(memoryview(batch)).base_sequence for batch in cluster.logs[A]] == [0, 1, 2, 3, 4]
     await producer.close()
 
 
-@async_test
+@virtual_test
 async def test_a_broker_that_has_forgotten_the_producer() -> None:
     cluster = DataCluster()
     cluster.create("t")
     producer = await started(cluster, SMALL)
-    await cluster.during(send_all(producer, value(0)))
+    await send_all(producer, value(0))
     codes = [ErrorCode.UNKNOWN_PRODUCER_ID]
     cluster.on(
         ProduceRequest,
         lambda broker_id, request: cluster.produce(broker_id, request, codes.pop() if codes else ErrorCode.NONE),
     )
-    await cluster.during(send_all(producer, value(1), value(2)))
+    await send_all(producer, value(1), value(2))
     assert values(cluster) == [b"0", b"1", b"2"]
     stamps = [RecordBatch(memoryview(batch)) for batch in cluster.logs[A]]
     assert [(batch.producer_id, batch.base_sequence) for batch in stamps] == [(101, 0), (102, 0), (102, 1)]
@@ -176,7 +174,7 @@ async def test_a_broker_that_has_forgotten_the_producer() -> None:
     await producer.close()
 
 
-@async_test
+@virtual_test
 async def test_memory_is_bounded() -> None:
     cluster = DataCluster()
     cluster.create("t")
@@ -189,52 +187,51 @@ async def test_memory_is_bounded() -> None:
         return cluster.produce(broker_id, request)
 
     cluster.on(ProduceRequest, produce)
-    await cluster.during(send_all(producer, *[InputRecord(None, b"v" * 60) for _ in range(50)]))
+    await send_all(producer, *[InputRecord(None, b"v" * 60) for _ in range(50)])
     assert len(cluster.records(A)) == 50
     assert 150 <= peak < 250, "one record beyond the limit"
     await producer.close()
 
 
-@async_test
+@virtual_test
 async def test_a_request_is_bounded() -> None:
     cluster = DataCluster()
     cluster.create("t", 4)
     producer = await started(cluster, ProducerConfig(batch_size=1, max_request_size=500))
     records = [InputRecord(None, b"v" * 120, partition=partition) for partition in range(4)]
-    await cluster.during(send_all(producer, *records))
+    await send_all(producer, *records)
     sizes = [len(request.topic_data[0].partition_data) for request in cluster.requests(ProduceRequest)]
     assert sum(sizes) == 4
     assert max(sizes) == 2
     await producer.close()
 
 
-@async_test
+@virtual_test
 async def test_without_acknowledgement() -> None:
     cluster = DataCluster()
     cluster.create("t")
     cluster.on(ProduceRequest, lambda broker_id, request: cluster.produce(broker_id, request))
     producer = await started(cluster, ProducerConfig(acks=0))
-    await cluster.during(send_all(producer, value(1)))
+    await send_all(producer, value(1))
     assert (values(cluster), producer.acknowledged) == ([b"1"], 1)
     assert RecordBatch(memoryview(cluster.logs[A][0])).producer_id == -1, "no idempotence without acks=all"
     await producer.close()
 
 
-@async_test
+@virtual_test
 async def test_partitions_that_are_added_are_found() -> None:
     cluster = DataCluster()
     cluster.create("t")
     producer = await started(cluster)
-    await cluster.during(send_all(producer, value(0)))
+    await send_all(producer, value(0))
     with pytest.raises(CommandFailed, match=r"topic t has 1 partition\(s\), and there is no partition 1"):
         await producer.send("t", InputRecord(None, b"x", partition=1))
     cluster.create("t", 2)
-    await cluster.during(send_all(producer, InputRecord(None, b"x", partition=1)))
+    await send_all(producer, InputRecord(None, b"x", partition=1))
     cluster.create("t", 3)
     cluster.clock.advance(METADATA_MAX_AGE_MS)
-    cluster.timer.advance()
-    await cluster.during(send_all(producer, value(1)))
-    await cluster.during(cluster.client().wait(1000, asyncio.get_running_loop().create_future()))
+    await send_all(producer, value(1))
+    await cluster.client().wait(1000)
     assert producer._client.cluster.partition_count("t") == 3
     await producer.close()
 
@@ -251,13 +248,13 @@ def order(cluster: DataCluster) -> list[str]:
     return [type(request).__name__ for _, request in cluster.asked if isinstance(request, kinds)]
 
 
-@async_test
+@virtual_test
 async def test_a_transaction_is_committed_after_its_records() -> None:
     cluster = DataCluster()
     producer = await in_transactions(cluster)
     for number in range(2):
         await producer.send("t", value(number))
-    await cluster.during(producer.commit())
+    await producer.commit()
     assert order(cluster) == ["AddPartitionsToTxnRequest", "ProduceRequest", "ProduceRequest", "EndTxnRequest"]
     assert cluster.requests(EndTxnRequest)[0].committed
     assert RecordBatch(memoryview(cluster.logs[A][0])).is_transactional
@@ -265,21 +262,21 @@ async def test_a_transaction_is_committed_after_its_records() -> None:
     await producer.close()
 
 
-@async_test
+@virtual_test
 async def test_an_abort_drops_what_is_not_sent() -> None:
     cluster = DataCluster()
     producer = await in_transactions(cluster)
-    await cluster.during(send_all(producer, value(0)))
+    await send_all(producer, value(0))
     await producer.send("t", value(1))
     await producer.send("t", value(2))  # waits for the one before
-    await cluster.during(producer.abort())
+    await producer.abort()
     assert order(cluster) == ["AddPartitionsToTxnRequest", "ProduceRequest", "ProduceRequest", "EndTxnRequest"]
     assert values(cluster) == [b"0", b"1"]
     assert not cluster.requests(EndTxnRequest)[0].committed
     await producer.close()
 
 
-@async_test
+@virtual_test
 async def test_a_fenced_producer_ends_no_transaction() -> None:
     cluster = DataCluster()
     producer = await in_transactions(cluster)
@@ -289,19 +286,19 @@ async def test_a_fenced_producer_ends_no_transaction() -> None:
     )
     await producer.send("t", value(0))
     with pytest.raises(ProducerFenced):
-        await cluster.during(producer.commit())
-    await cluster.during(producer.abort())
+        await producer.commit()
+    await producer.abort()
     assert not cluster.requests(EndTxnRequest)
     await producer.close()
 
 
-@async_test
+@virtual_test
 async def test_a_record_that_is_too_large_is_refused() -> None:
     cluster = DataCluster()
     cluster.create("t")
     producer = await started(cluster, ProducerConfig(max_request_size=1_000))
     overhead = 61 + 21 + 1 + 2 + 1  # batch, record, lengths of null key, value and headers
-    await cluster.during(send_all(producer, InputRecord(None, bytes(1_000 - overhead))))
+    await send_all(producer, InputRecord(None, bytes(1_000 - overhead)))
     with pytest.raises(CommandFailed) as refused:
         await producer.send("t", InputRecord(None, bytes(1_001 - overhead)))
     assert str(refused.value) == (

@@ -16,8 +16,8 @@ from odradek.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from odradek.protocol.topic_partition import TopicPartition
-from tests.support.async_test import async_test
 from tests.support.clusters.data_cluster import DataCluster
+from tests.support.virtual_test import virtual_test
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -55,7 +55,7 @@ async def begun(cluster: DataCluster) -> Transactions:
     return transactions
 
 
-@async_test
+@virtual_test
 async def test_a_transaction() -> None:
     cluster = DataCluster()
     transactions = await begun(cluster)
@@ -72,23 +72,23 @@ async def test_a_transaction() -> None:
     assert transactions.missing([A]) == {A}, "the next transaction begins without partitions"
 
 
-@async_test
+@virtual_test
 async def test_a_transaction_without_partitions_is_not_ended() -> None:
     cluster = DataCluster()
     await (await begun(cluster)).end(committed=True)
     assert not cluster.requests(EndTxnRequest)
 
 
-@async_test
+@virtual_test
 async def test_a_coordinator_that_moved_is_looked_for_again() -> None:
     cluster = DataCluster()
     transactions = await begun(cluster)
     answer_adds(cluster, ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.NOT_COORDINATOR, ErrorCode.NONE)
-    await cluster.during(transactions.add_partitions([A]))
+    await transactions.add_partitions([A])
     assert len(cluster.requests(FindCoordinatorRequest)) == 2
 
 
-@async_test
+@virtual_test
 async def test_a_coordinator_that_does_not_answer_is_looked_for_again() -> None:
     cluster = DataCluster()
     transactions = await begun(cluster)
@@ -103,12 +103,12 @@ async def test_a_coordinator_that_does_not_answer_is_looked_for_again() -> None:
         return EndTxnResponse()
 
     cluster.on(EndTxnRequest, end)
-    await cluster.during(transactions.end(committed=True))
+    await transactions.end(committed=True)
     assert len(cluster.requests(FindCoordinatorRequest)) == 2
     assert [request.committed for request in cluster.requests(EndTxnRequest)] == [True, True]
 
 
-@async_test
+@virtual_test
 async def test_a_commit_whose_answer_is_lost_is_not_turned_into_an_abort() -> None:
     cluster = DataCluster()
     transactions = await begun(cluster)
@@ -121,7 +121,7 @@ async def test_a_commit_whose_answer_is_lost_is_not_turned_into_an_abort() -> No
     assert [request.committed for request in cluster.requests(EndTxnRequest)] == [True, True]
 
 
-@async_test
+@virtual_test
 @pytest.mark.parametrize("answer", [ErrorCode.NONE, ErrorCode.INVALID_TXN_STATE])
 async def test_an_abort_is_sent_if_partitions_may_have_been_added(answer: ErrorCode) -> None:
     cluster = DataCluster()
@@ -132,15 +132,15 @@ async def test_an_abort_is_sent_if_partitions_may_have_been_added(answer: ErrorC
 
     cluster.on(AddPartitionsToTxnRequest, lose)
     with pytest.raises(CommandFailed, match="AddPartitionsToTxn took more than"):
-        await cluster.during(transactions.add_partitions([A]))
+        await transactions.add_partitions([A])
     answer_ends(cluster, answer)
-    await cluster.during(transactions.end(committed=False))
+    await transactions.end(committed=False)
     assert [request.committed for request in cluster.requests(EndTxnRequest)] == [False]
     await transactions.end(committed=False)
     assert len(cluster.requests(EndTxnRequest)) == 1, "it is over"
 
 
-@async_test
+@virtual_test
 async def test_an_abort_of_added_partitions_that_is_refused_is_an_error() -> None:
     cluster = DataCluster()
     transactions = await begun(cluster)
@@ -151,7 +151,7 @@ async def test_an_abort_of_added_partitions_that_is_refused_is_an_error() -> Non
         await transactions.end(committed=False)
 
 
-@async_test
+@virtual_test
 async def test_a_fenced_producer() -> None:
     cluster = DataCluster()
     transactions = await begun(cluster)
@@ -160,7 +160,7 @@ async def test_a_fenced_producer() -> None:
         await transactions.add_partitions([A])
 
 
-@async_test
+@virtual_test
 async def test_it_gives_up_in_the_end() -> None:
     cluster = DataCluster()
     cluster.on(
@@ -168,10 +168,10 @@ async def test_it_gives_up_in_the_end() -> None:
         lambda broker_id, request: InitProducerIdResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
     )
     with pytest.raises(CommandFailed, match="InitProducerId took more than 60000 ms: The coordinator is loading"):
-        await cluster.during(begun(cluster))
+        await begun(cluster)
 
 
-@async_test
+@virtual_test
 async def test_an_id_without_transactions() -> None:
     cluster, state = DataCluster(), ProducerState()
     await init_producer_id(cluster.client(), state)

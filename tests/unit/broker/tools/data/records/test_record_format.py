@@ -44,13 +44,13 @@ def test_apaches_fields() -> None:
     everything = PrintedFields(
         print_timestamp=True, print_partition=True, print_offset=True, print_headers=True, print_key=True
     )
-    assert everything(record()) == b"CreateTime:1234\tPartition:2\tOffset:7\th:1,n:null\tk\tv\n"
+    assert everything.line(record()) == b"CreateTime:1234\tPartition:2\tOffset:7\th:1,n:null\tk\tv\n"
     appended = record(None, None, ())._replace(timestamp_type=LOG_APPEND_TIME)
-    assert everything(appended) == b"LogAppendTime:1234\tPartition:2\tOffset:7\tNO_HEADERS\tnull\tnull\n"
+    assert everything.line(appended) == b"LogAppendTime:1234\tPartition:2\tOffset:7\tNO_HEADERS\tnull\tnull\n"
     untimed = record()._replace(timestamp_type=NO_TIMESTAMP_TYPE)
-    assert PrintedFields(print_timestamp=True)(untimed) == b"NO_TIMESTAMP\tv\n"
-    assert PrintedFields(print_key=True, print_value=False, line_separator=b"|")(record()) == b"k|"
-    assert PrintedFields(print_value=False)(record()) == b""
+    assert PrintedFields(print_timestamp=True).line(untimed) == b"NO_TIMESTAMP\tv\n"
+    assert PrintedFields(print_key=True, print_value=False, line_separator=b"|").line(record()) == b"k|"
+    assert PrintedFields(print_value=False).line(record()) == b""
 
 
 def test_values_and_keys() -> None:

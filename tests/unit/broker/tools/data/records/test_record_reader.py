@@ -50,7 +50,7 @@ def test_what_apaches_reader_refuses(form: LineFormat, line: bytes, message: str
 @pytest.mark.parametrize("name", ["key_separator", "headers_delimiter", "headers_separator", "headers_key_separator"])
 def test_a_separator_is_not_empty(name: str) -> None:
     with pytest.raises(ValueError, match=f"{name.replace('_', '.')} is empty"):
-        LineFormat(**{name: b""})  # type: ignore[arg-type]
+        LineFormat(**{name: b""}).check()  # type: ignore[arg-type]
 
 
 def test_ignore_error() -> None:
@@ -61,9 +61,9 @@ def test_ignore_error() -> None:
 
 def test_separators_differ() -> None:
     with pytest.raises(ValueError, match=r"headers.delimiter and headers.separator may not be equal"):
-        LineFormat(headers_separator=b"\t")
+        LineFormat(headers_separator=b"\t").check()
     with pytest.raises(ValueError, match=r"null.marker and key.separator may not be equal"):
-        LineFormat(null_marker=b"\t")
+        LineFormat(null_marker=b"\t").check()
 
 
 def parsed(reader: RecordReader, *pieces: bytes) -> list[bytes | None]:
