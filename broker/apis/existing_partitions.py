@@ -6,12 +6,16 @@ A partition of a topic that the client may not name is refused whether it exists
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Generator, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
+
+
+LOOKED_UP_A_STEP: Final = 16
+"""Partitions of a topic that one step looks up."""
 
 
 class NamedPartition(Protocol):
@@ -56,14 +60,16 @@ def split_by_existence(
         if topic.name not in authorized:
             states, error = {}, ErrorCode.TOPIC_AUTHORIZATION_FAILED
         found = []
-        for part in topic.partitions:
+        for number, part in enumerate(topic.partitions, 1):
             if part.partition_index in states:
                 found.append(part)
             else:
                 refused.setdefault(topic.name, []).append(refusal(part.partition_index, error))
-            yield
+            if number % LOOKED_UP_A_STEP == 0:
+                yield
         if found:
             existing.append((topic.name, found))
+        yield
     return existing, refused
 
 

@@ -50,6 +50,9 @@ Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 TOMBSTONES_A_STEP = 100
 """One step: half a millisecond of work."""
 
+OFFSETS_A_STEP = 16
+"""One step of a commit or of a question for offsets: a tenth of a millisecond of work."""
+
 _E = ErrorCode
 
 OFFSET_APPEND_ERRORS: Mapping[ErrorCode, ErrorCode] = {
@@ -248,11 +251,12 @@ class GroupMetadataManager:
         """
         now_ms, written_as = self._clock.time_ms(), self._config.metadata_version
         records: list[SimpleRecord] = []
-        for topic_partition, offset in offsets.items():
+        for number, (topic_partition, offset) in enumerate(offsets.items(), 1):
             if self.fits(offset.metadata):
                 key = offset_commit_key(group_id, topic_partition)
                 records.append(SimpleRecord(now_ms, key, offset_commit_value(offset, written_as)))
-            yield
+            if number % OFFSETS_A_STEP == 0:
+                yield
         return records
 
     def _prepare(self, group: GroupMetadata, offsets: Offsets, producer: TransactionalProducer | None) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
 
+from odradek.coordinator.group.group_metadata_manager import OFFSETS_A_STEP
 from odradek.coordinator.group.state.group_metadata import GroupMetadata
 from odradek.coordinator.group.state.group_offsets import OffsetAndMetadata
 from odradek.protocol.errors import ErrorCode
@@ -63,7 +64,7 @@ def offsets_to_commit(request: OffsetCommitRequest, now_ms: int) -> Generator[No
     expire_ms = None if request.retention_time_ms == NO_RETENTION else _as_long(now_ms + request.retention_time_ms)
     offsets: Offsets = {}
     for topic in request.topics:
-        for partition in topic.partitions:
+        for number, partition in enumerate(topic.partitions, 1):
             offsets[TopicPartition(topic.name, partition.partition_index)] = OffsetAndMetadata(
                 offset=partition.committed_offset,
                 leader_epoch=partition.committed_leader_epoch,
@@ -73,7 +74,9 @@ def offsets_to_commit(request: OffsetCommitRequest, now_ms: int) -> Generator[No
                 else partition.commit_timestamp,
                 expire_timestamp_ms=expire_ms,
             )
-            yield
+            if number % OFFSETS_A_STEP == 0:
+                yield
+        yield
     return offsets
 
 
@@ -86,14 +89,16 @@ def transactional_offsets_to_commit(request: TxnOffsetCommitRequest, now_ms: int
     """The same for offsets in a transaction."""
     offsets: Offsets = {}
     for topic in request.topics:
-        for partition in topic.partitions:
+        for number, partition in enumerate(topic.partitions, 1):
             offsets[TopicPartition(topic.name, partition.partition_index)] = OffsetAndMetadata(
                 offset=partition.committed_offset,
                 leader_epoch=partition.committed_leader_epoch,
                 metadata=partition.committed_metadata or NO_METADATA,
                 commit_timestamp_ms=now_ms,
             )
-            yield
+            if number % OFFSETS_A_STEP == 0:
+                yield
+        yield
     return offsets
 
 
@@ -156,7 +161,7 @@ def fetched_offsets(
     if partitions is None:
         partitions = list(group.offsets) if group is not None and known else []
     topics: dict[str, OffsetFetchResponseTopics] = {}
-    for topic_partition in partitions:
+    for number, topic_partition in enumerate(partitions, 1):
         name, index = topic_partition
         found = OffsetFetchResponsePartitions(
             partition_index=index, committed_offset=INVALID_OFFSET, metadata=NO_METADATA, error_code=ErrorCode.NONE
@@ -169,7 +174,8 @@ def fetched_offsets(
                 found.committed_leader_epoch = offset.leader_epoch
                 found.metadata = offset.metadata
         topics.setdefault(name, OffsetFetchResponseTopics(name=name, partitions=[])).partitions.append(found)
-        yield
+        if number % OFFSETS_A_STEP == 0:
+            yield
     return list(topics.values())
 
 
