@@ -22,7 +22,7 @@ overflows and fires at once).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from odradek.timer.clock import Clock
 from odradek.timer.task import NOWHERE, CallbackTask, RoundTask, TimerTask
@@ -35,8 +35,7 @@ _DEMOTION_SLICE = 1024
 """Tasks to demote between two looks at the clock: well under a millisecond."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WheelState:
+class WheelState(NamedTuple):
     """One level of the wheel as `SystemTimer.inspect` shows it."""
 
     level: int

@@ -9,7 +9,6 @@ KafkaConfig.getInterBrokerListenerNameAndSecurityProtocol, KafkaConfig.getContro
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple, Self, cast
 
 from odradek.broker.config.endpoint import EndPoint, parse_end_points, parse_protocol_map, parse_security_protocol
@@ -24,8 +23,7 @@ class ListenerSecurity(NamedTuple):
     security_protocol: SecurityProtocol
 
 
-@dataclass(frozen=True, slots=True)
-class Listeners:
+class Listeners(NamedTuple):
     """The listeners of a broker, for every purpose."""
 
     bound: tuple[EndPoint, ...]

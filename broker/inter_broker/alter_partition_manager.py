@@ -11,8 +11,7 @@ Kafka: AlterPartitionManager, DefaultAlterPartitionManager, AlterPartitionItem.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from odradek.controller.model.leader_and_isr import LeaderAndIsr, LeaderRecoveryState
 from odradek.coordinator.batched_requests import BatchedRequests
@@ -46,8 +45,7 @@ FIRST_VERSION_WITH_EPOCHS: Final = 3
 _RECOVERY_STATES: Final = frozenset(LeaderRecoveryState)
 
 
-@dataclass(frozen=True, slots=True)
-class AlterPartitionItem:
+class AlterPartitionItem(NamedTuple):
     """One partition's proposal. `respond` gets the present state or the partition's error, perhaps within `submit`."""
 
     topic_partition: TopicPartition

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.controller.model.broker_info import EndPoint, SecurityProtocol
 from odradek.controller.model.leader_and_isr import LEADER_DURING_DELETE, NO_LEADER
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from odradek.broker.config.listeners import ListenerSecurity
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class Node(NamedTuple):
     """The address of a live broker on one listener."""
 
     broker_id: int

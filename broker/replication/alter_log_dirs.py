@@ -25,7 +25,7 @@ import logging
 import os
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.broker.machine.hot_reads import read_hot
 from odradek.broker.replication.copied_records import PASSING_ERRORS, SLICE_BYTES, append_copied, slices
@@ -56,8 +56,7 @@ HOLD_MAX_MS: Final = 5_000
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MoveSettings:
+class MoveSettings(NamedTuple):
     """The broker settings of moves, with Kafka's defaults."""
 
     quota: ReplicationQuota

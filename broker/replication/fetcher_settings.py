@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.protocol.metadata_version import LATEST_PRODUCTION, MetadataVersion
 
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from odradek.controller.model.broker_info import EndPoint
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteLeaderSettings:
+class RemoteLeaderSettings(NamedTuple):
     """Identity of this broker, and its `replica.fetch.*` and `replica.socket.timeout.ms`, with Kafka's defaults."""
 
     broker_id: int
@@ -29,8 +28,7 @@ class RemoteLeaderSettings:
     metadata_version: MetadataVersion = LATEST_PRODUCTION
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetcherSettings:
+class FetcherSettings(NamedTuple):
     """The broker settings of a follower, with Kafka's defaults."""
 
     broker_id: int

@@ -9,7 +9,6 @@ Kafka: KafkaServer.startup, ControllerChannelManager.addNewBroker.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from odradek.broker.inter_broker.alter_partition_manager import AlterPartitionManager
@@ -81,7 +80,7 @@ class ClusterLinks:
         if end_point is None:
             return NoListener(broker.id, config.listeners.control.name)
         # The protocol that this broker is configured with, not the one that the other broker has registered.
-        end_point = replace(end_point, security_protocol=config.listeners.control.security_protocol)
+        end_point = end_point._replace(security_protocol=config.listeners.control.security_protocol)
         link = self._make_link(end_point, client_id=str(self._broker_id))
         return LinkTransport(link, timeout_ms, config.metadata_version)
 

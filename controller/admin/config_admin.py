@@ -13,7 +13,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from odradek.controller.admin.policies import AlterConfigMetadata, ConfigResource, Policies
 from odradek.controller.loop_turns import in_turns
@@ -51,8 +51,7 @@ class ConfigChange:
     operation: int = AlterOperation.SET
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceChanges:
+class ResourceChanges(NamedTuple):
     """The entries of one resource. A broker resource without a name is the default of all brokers."""
 
     resource_type: int

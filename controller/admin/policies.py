@@ -13,7 +13,6 @@ from __future__ import annotations
 import logging
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, TypeVar
 
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -35,8 +34,7 @@ class PolicyViolation(KafkaError):
         super().__init__(ErrorCode.POLICY_VIOLATION, message)
 
 
-@dataclass(frozen=True, slots=True)
-class CreateTopicMetadata:
+class CreateTopicMetadata(NamedTuple):
     """A topic that a client wants to create. Kafka: CreateTopicPolicy.RequestMetadata."""
 
     topic: str
@@ -60,8 +58,7 @@ class ConfigResource(NamedTuple):
         return f"ConfigResource(type={self.type}, name='{self.name}')"
 
 
-@dataclass(frozen=True, slots=True)
-class AlterConfigMetadata:
+class AlterConfigMetadata(NamedTuple):
     """A change of configs that a client wants. Kafka: AlterConfigPolicy.RequestMetadata."""
 
     resource: ConfigResource

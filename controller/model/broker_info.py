@@ -5,9 +5,8 @@ Kafka: Broker, EndPoint, SecurityProtocol, BrokerInfo.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 NO_CONTROLLER: Final = -1
 """The controller's id while no broker is the controller."""
@@ -32,8 +31,7 @@ SASL_PROTOCOLS: Final = frozenset({SecurityProtocol.SASL_PLAINTEXT, SecurityProt
 """The client authenticates with SASL."""
 
 
-@dataclass(frozen=True, slots=True)
-class EndPoint:
+class EndPoint(NamedTuple):
     """The advertised address of one listener of a broker."""
 
     host: str
@@ -48,8 +46,7 @@ class EndPoint:
         return f"{self.listener_name}://{host}:{self.port}"
 
 
-@dataclass(frozen=True, slots=True)
-class Broker:
+class Broker(NamedTuple):
     """A broker as in metadata for clients and other brokers."""
 
     id: int
@@ -61,8 +58,7 @@ class Broker:
         return next((point for point in self.end_points if point.listener_name == listener_name), None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerInfo:
+class BrokerInfo(NamedTuple):
     """The registration of a broker, in `/brokers/ids/<id>`."""
 
     broker: Broker

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from odradek.protocol.metadata_version import LATEST_PRODUCTION, MetadataVersion
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControllerConfig:
+class ControllerConfig(NamedTuple):
     """Settings of the controller. `broker_settings` returns the current settings of the broker."""
 
     broker_id: int

@@ -8,7 +8,6 @@ Kafka: LeaderAndIsr, LeaderIsrAndControllerEpoch, LeaderRecoveryState.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Final, NamedTuple
 
@@ -27,8 +26,7 @@ class LeaderRecoveryState(IntEnum):
     RECOVERING = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaderAndIsr:
+class LeaderAndIsr(NamedTuple):
     """The leader of a partition, its epochs, and the ISR."""
 
     leader: int
@@ -41,14 +39,14 @@ class LeaderAndIsr:
         return self.with_new_leader_and_isr(leader, self.isr)
 
     def with_new_leader_and_isr(self, leader: int, isr: tuple[int, ...]) -> LeaderAndIsr:
-        return replace(self, leader=leader, isr=isr, leader_epoch=self.leader_epoch + 1)
+        return self._replace(leader=leader, isr=isr, leader_epoch=self.leader_epoch + 1)
 
     def with_new_epoch(self) -> LeaderAndIsr:
         """The same leader and ISR with the next leader epoch, so that replicas apply the request."""
         return self.with_new_leader_and_isr(self.leader, self.isr)
 
     def with_partition_epoch(self, partition_epoch: int) -> LeaderAndIsr:
-        return replace(self, partition_epoch=partition_epoch)
+        return self._replace(partition_epoch=partition_epoch)
 
     def equals_allow_stale_partition_epoch(self, other: LeaderAndIsr) -> bool:
         """Whether `other` has the same state, maybe under a newer partition epoch: a repeated AlterPartition then."""

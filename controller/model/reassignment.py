@@ -18,11 +18,10 @@ Kafka: ReplicaAssignment.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaAssignment:
+class ReplicaAssignment(NamedTuple):
     """The replicas of a partition, and which of them a reassignment adds and removes."""
 
     replicas: tuple[int, ...]

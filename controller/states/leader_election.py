@@ -17,9 +17,8 @@ Kafka: Election, PartitionLeaderElectionAlgorithms, PartitionLeaderElectionStrat
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from odradek.controller.model.leader_and_isr import LeaderAndIsr, LeaderRecoveryState
 
@@ -41,8 +40,7 @@ class ElectionStrategy(Enum):
     CONTROLLED_SHUTDOWN = "ControlledShutdownPartitionLeaderElectionStrategy"
 
 
-@dataclass(frozen=True, slots=True)
-class ElectionResult:
+class ElectionResult(NamedTuple):
     """The state to write, None if the election failed, and the replicas that get LeaderAndIsr."""
 
     leader_and_isr: LeaderAndIsr | None
@@ -118,7 +116,7 @@ def _elect_offline(
     # The leader's log may lack records that the others have, so no other replica is in sync with it.
     elected = current.with_new_leader_and_isr(leader, (leader,))
     if has_leader_recovery:
-        elected = replace(elected, leader_recovery_state=LeaderRecoveryState.RECOVERING)
+        elected = elected._replace(leader_recovery_state=LeaderRecoveryState.RECOVERING)
     return ElectionResult(elected, live)
 
 

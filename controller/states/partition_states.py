@@ -31,9 +31,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 from odradek.controller.loop_turns import in_turns
 from odradek.controller.model.leader_and_isr import LeaderAndIsr, LeaderIsrAndControllerEpoch
@@ -71,8 +70,7 @@ class StateChangeFailed(Exception):
 LeadershipOrError: TypeAlias = LeaderAndIsr | StateChangeFailed
 
 
-@dataclass(frozen=True, slots=True)
-class StateUpdates:
+class StateUpdates(NamedTuple):
     """The outcome of conditional writes. `finished`: the written state with its new partition epoch, or the error.
     `to_retry`: partitions whose state node has changed since it was read.
 

@@ -18,9 +18,8 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Final, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeVar, cast
 
 from odradek.controller.tree.metadata_tree import (
     ConnectionLoss,
@@ -52,8 +51,7 @@ _Delivery = tuple["EmbeddedTree", Watcher, WatchEvent]
 _Settlement = tuple["asyncio.Future[object]", object]
 
 
-@dataclass(frozen=True, slots=True)
-class _Batch:
+class _Batch(NamedTuple):
     """Operations of one session, or the start or end of a session."""
 
     tree: EmbeddedTree

@@ -9,8 +9,7 @@ Kafka: KafkaZkClient.registerControllerAndIncrementControllerEpoch, KafkaControl
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.controller.model.controller_moved import ControllerMoved
 from odradek.controller.tree.metadata_tree import (
@@ -31,8 +30,7 @@ if TYPE_CHECKING:
     from odradek.timer.clock import Clock
 
 
-@dataclass(frozen=True, slots=True)
-class Elected:
+class Elected(NamedTuple):
     """A won election: the controller epoch, and the version of its node, which fences this controller's writes."""
 
     epoch: int

@@ -15,8 +15,7 @@ LogDirEventNotificationSequenceZNode, ReassignPartitionsZNode, PreferredReplicaE
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 from odradek.controller.znodes.znode_json import (
     BadZnode,
@@ -93,8 +92,7 @@ TOP_LEVEL_NAMES: Final = frozenset(
 DEFAULT_ENTITY: Final = "<default>"
 
 
-@dataclass(frozen=True, slots=True)
-class ProducerIdsBlock:
+class ProducerIdsBlock(NamedTuple):
     """Producer ids from `block_start` up to and including `block_end`, allocated to one broker."""
 
     broker: int

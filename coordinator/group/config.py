@@ -5,13 +5,12 @@ Kafka: GroupConfig, OffsetConfig.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from odradek.protocol.metadata_version import LATEST_PRODUCTION, MetadataVersion
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupConfig:
+class GroupConfig(NamedTuple):
     """Defaults are Kafka's. Names are those of server.properties, with underscores."""
 
     group_min_session_timeout_ms: int = 6_000

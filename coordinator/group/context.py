@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupRequestContext:
+class GroupRequestContext(NamedTuple):
     """`client_id` may be None; `client_host` is an IP address without a slash."""
 
     client_id: str | None

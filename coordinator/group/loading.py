@@ -18,6 +18,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from odradek.coordinator.group.state.group_metadata import GroupMetadata
 from odradek.coordinator.group.state.group_offsets import CommittedOffset
@@ -42,8 +43,7 @@ from odradek.timer.sliced_work import Steps, Wait
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class StoredOffset:
+class StoredOffset(NamedTuple):
     """The value of an offset key, still as bytes, and the offset of the first record of its batch."""
 
     record_offset: int

@@ -5,11 +5,10 @@ Kafka: TransactionConfig.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionConfig:
+class TransactionConfig(NamedTuple):
     """Defaults are Kafka's. Names are those of server.properties, with underscores."""
 
     transactional_id_expiration_ms: int = 7 * 24 * 60 * 60 * 1000

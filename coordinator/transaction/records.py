@@ -9,8 +9,7 @@ Kafka: TransactionLog.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.coordinator.transaction.states import TransactionState
 from odradek.coordinator.versioned_messages import CoordinatorRecordError, decode_versioned, read_version
@@ -25,8 +24,7 @@ KEY_VERSION: Final = 0
 VALUE_VERSION: Final = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionRecord:
+class TransactionRecord(NamedTuple):
     """The value of a record: the transaction as it was written."""
 
     producer_id: int

@@ -26,8 +26,7 @@ class LastRecord(NamedTuple):
     producer_epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CleanJob:
+class CleanJob(NamedTuple):
     """One compaction of a log. Can be pickled. Times are in milliseconds."""
 
     directory: str

@@ -5,8 +5,7 @@ Kafka: CleanerConfig, LogCleaner.validateReconfiguration.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from odradek.storage.config.config_def import ConfigError
 
@@ -27,8 +26,7 @@ RECONFIGURABLE: Final = frozenset(
 """The broker configs whose change must be passed to the cleaner. Kafka: LogCleaner.ReconfigurableConfigs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CleanerConfig:
+class CleanerConfig(NamedTuple):
     """The settings with Kafka's defaults. Buffers and rates are the sums for all `threads` cleaners."""
 
     enable: bool = True

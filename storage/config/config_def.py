@@ -15,7 +15,7 @@ import re
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from functools import cache
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -158,8 +158,7 @@ class Validator(Protocol):
         """Raise ConfigError unless the value is valid."""
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(NamedTuple):
     """A number between two inclusive bounds; None is no bound."""
 
     low: int | float | None = None
@@ -181,8 +180,7 @@ class Range:
         return "[" + ",".join(parts) + "]"
 
 
-@dataclass(frozen=True, slots=True)
-class ValidString:
+class ValidString(NamedTuple):
     """One of a fixed set of words."""
 
     allowed: tuple[str, ...]
@@ -195,8 +193,7 @@ class ValidString:
         return "[" + ", ".join(self.allowed) + "]"
 
 
-@dataclass(frozen=True, slots=True)
-class CaseInsensitiveValidString:
+class CaseInsensitiveValidString(NamedTuple):
     """One of a fixed set of words, in any case."""
 
     allowed: tuple[str, ...]
@@ -210,8 +207,7 @@ class CaseInsensitiveValidString:
         return "(case insensitive) [" + ", ".join(self.allowed) + "]"
 
 
-@dataclass(frozen=True, slots=True)
-class ValidList:
+class ValidList(NamedTuple):
     """A list whose every element is one of a fixed set of words."""
 
     allowed: tuple[str, ...]
@@ -225,7 +221,6 @@ class ValidList:
         return str(ValidString(self.allowed))
 
 
-@dataclass(frozen=True, slots=True)
 class NonEmptyString:
     """A string of at least one character."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage.config.config_def import ConfigDef, ConfigError, ConfigValue
@@ -37,8 +37,7 @@ _HOUR_MS: Final = 3_600_000
 TOPIC_CONFIGS: Final = ConfigDef(TOPIC_CONFIG_KEYS)
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigSynonym:
+class ConfigSynonym(NamedTuple):
     """A broker setting that is the default of a topic config; `factor` converts its unit."""
 
     name: str

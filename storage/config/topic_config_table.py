@@ -8,7 +8,6 @@ Kafka: TopicConfig.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from odradek.protocol.metadata_version import MetadataVersion
@@ -32,7 +31,6 @@ LONG, DOUBLE, LIST = ConfigType.LONG, ConfigType.DOUBLE, ConfigType.LIST
 MEDIUM, LOW = Importance.MEDIUM, Importance.LOW
 
 
-@dataclass(frozen=True, slots=True)
 class ThrottledReplicas:
     """`*`, or a list of partition:broker pairs."""
 
@@ -50,7 +48,6 @@ class ThrottledReplicas:
         return "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
 
 
-@dataclass(frozen=True, slots=True)
 class VersionName:
     """The name of a `MetadataVersion`. Kafka: MetadataVersionValidator."""
 
@@ -64,7 +61,6 @@ class VersionName:
         return f"[{', '.join(map(str, MetadataVersion))}]"
 
 
-@dataclass(frozen=True, slots=True)
 class GzipLevel:
     """A compression level of zlib: -1 for its default, or 1 to 9."""
 

@@ -16,8 +16,7 @@ Kafka: LogManager.loadLogs.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.records.errors import CorruptRecordError
@@ -38,8 +37,7 @@ if TYPE_CHECKING:
     from odradek.storage.producers.producer_state_manager import ProducerMemory
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredLog:
+class StoredLog(NamedTuple):
     """A directory of a log. `marker`: the suffix of its name, such as `-delete`; empty for a log in use."""
 
     path: str
@@ -47,8 +45,7 @@ class StoredLog:
     marker: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LastStop:
+class LastStop(NamedTuple):
     """The checkpoints of the last stop in a log directory, and whether the stop was clean."""
 
     was_clean: bool

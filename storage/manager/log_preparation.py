@@ -10,9 +10,8 @@ Invariants: each prepared log is taken over, or its files are removed; a directo
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from odradek.storage.segment.new_segment_files import create_segment_files
 
@@ -30,8 +29,7 @@ LogKey: TypeAlias = "tuple[TopicPartition, bool]"
 """A partition, and whether its future log is meant."""
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedLog:
+class PreparedLog(NamedTuple):
     """The files of a log that is not created yet. `fd`: the descriptor of the first segment's `.log` file."""
 
     path: str

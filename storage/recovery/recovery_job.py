@@ -12,7 +12,6 @@ Kafka: LogManager.loadLogs.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.protocol.errors import KafkaError
@@ -28,8 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecoveryJob:
+class RecoveryJob(NamedTuple):
     """A log to recover. Everything here can be pickled."""
 
     path: str

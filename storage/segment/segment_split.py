@@ -17,8 +17,7 @@ from __future__ import annotations
 
 import logging
 import os
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.storage import log_files
 from odradek.storage.disk.environment import Environment
@@ -42,8 +41,7 @@ class OverflowedSegmentError(Exception):
         self.base_offset = base_offset
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SplitJob:
+class SplitJob(NamedTuple):
     """The segment that a worker process splits."""
 
     directory: str

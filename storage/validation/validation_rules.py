@@ -5,7 +5,6 @@ Kafka: LogValidator.ValidationResult.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.protocol.records.compression import CompressionType
@@ -30,8 +29,7 @@ _TARGET_CODECS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ValidationRules:
+class ValidationRules(NamedTuple):
     """The rules of a topic's config for appends, computed once per change of the config."""
 
     partition: object

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from odradek.testing.errors import BrokerStopped as BrokerStopped
 
@@ -12,8 +11,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
+class Started(NamedTuple):
     """What a facade has to know of a broker that serves."""
 
     addresses: dict[str, str]

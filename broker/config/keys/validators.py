@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from odradek.storage.config.config_def import ConfigError, ConfigValue, parse_integer
 
@@ -13,7 +12,6 @@ PORT_MAX: Final = 65535
 _HOST_AND_PORT: Final = re.compile(r"(?:[0-9a-zA-Z\-%._]*://)?\[?([0-9a-zA-Z\-%._:]*)\]?:([0-9]+)", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
 class NonNull:
     """A value must be set."""
 
@@ -25,8 +23,7 @@ class NonNull:
         return "non-null string"
 
 
-@dataclass(frozen=True, slots=True)
-class MinusOneOrAtLeast:
+class MinusOneOrAtLeast(NamedTuple):
     """A size for which -1 means that another key decides."""
 
     low: int
@@ -39,7 +36,6 @@ class MinusOneOrAtLeast:
         return f"-1 or [{self.low},...]"
 
 
-@dataclass(frozen=True, slots=True)
 class KafkaRelease:
     """A release of Apache Kafka whose APIs are known; or nothing."""
 
@@ -56,7 +52,6 @@ class KafkaRelease:
         return "a release from 0.10.2 to 3.9"
 
 
-@dataclass(frozen=True, slots=True)
 class HostAndPort:
     """`host:port`, or a port alone; or nothing."""
 
@@ -78,7 +73,6 @@ def host_and_port(name: str, text: str) -> tuple[str, int]:
     return host, number
 
 
-@dataclass(frozen=True, slots=True)
 class QuorumVoters:
     """`id@host:port` each. Kafka: QuorumConfig.ControllerQuorumVotersValidator."""
 
@@ -103,7 +97,6 @@ class QuorumVoters:
         return "non-empty list"
 
 
-@dataclass(frozen=True, slots=True)
 class QuorumBootstrapServers:
     """`host:port` each. Kafka: QuorumConfig.ControllerQuorumBootstrapServersValidator."""
 
@@ -121,7 +114,6 @@ class QuorumBootstrapServers:
         return "non-empty list"
 
 
-@dataclass(frozen=True, slots=True)
 class PythonClassPath:
     """The import path of a Python class. Checks its form, and imports nothing."""
 

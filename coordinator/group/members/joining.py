@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from odradek.coordinator.group.config import GroupConfig
 from odradek.coordinator.group.context import GroupRequestContext
@@ -47,8 +47,7 @@ KNOWN_MEMBER_ID_VERSION = 4
 SKIP_ASSIGNMENT_VERSION = 9
 
 
-@dataclass(frozen=True, slots=True)
-class Join:
+class Join(NamedTuple):
     """One JoinGroup request and its client."""
 
     member_id: str
@@ -330,8 +329,7 @@ class GroupJoiner:
             superseded(join_error(member.member_id, ErrorCode.REBALANCE_IN_PROGRESS))
 
 
-@dataclass(frozen=True, slots=True)
-class _Rejoin:
+class _Rejoin(NamedTuple):
     """The fields that a rejoin changes, with their values from before."""
 
     protocols: Protocols

@@ -21,25 +21,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from odradek.coordinator.group.state.group_states import GroupState
 from odradek.protocol.records.layout import NO_PARTITION_LEADER_EPOCH
 from odradek.protocol.topic_partition import TopicPartition
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetAndMetadata:
+class OffsetAndMetadata(NamedTuple):
     """A committed position. `expire_timestamp_ms` is set only if the request set a retention (versions 2-4)."""
 
     offset: int
+    commit_timestamp_ms: int
     leader_epoch: int = NO_PARTITION_LEADER_EPOCH
     metadata: str = ""
-    commit_timestamp_ms: int
     expire_timestamp_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CommittedOffset:
+class CommittedOffset(NamedTuple):
     """A committed offset and the base offset of its batch in `__consumer_offsets`.
 
     Kafka: CommitRecordMetadataAndOffset.
@@ -292,8 +291,7 @@ def _has_expired(
     return now_ms - base_timestamp(offset) >= retention_ms
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpiryPolicy:
+class ExpiryPolicy(NamedTuple):
     """The time from which an offset's retention counts, and the topics whose offsets do not expire."""
 
     base_timestamp: Callable[[OffsetAndMetadata], int]

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from odradek.controller.alter_partition import validate_proposal
@@ -28,19 +26,19 @@ RECOVERING = LeaderRecoveryState.RECOVERING
 @pytest.mark.parametrize(
     ("proposed", "verdict"),
     [
-        (replace(CURRENT, isr=(1, 2, 3)), None),
-        (replace(CURRENT, isr=(1,)), None),
-        (replace(CURRENT, isr=(1,), partition_epoch=10), ErrorCode.NOT_CONTROLLER),
-        (replace(CURRENT, isr=(1,), leader_epoch=6), ErrorCode.NOT_CONTROLLER),
-        (replace(CURRENT, isr=(1,), leader_epoch=4), ErrorCode.FENCED_LEADER_EPOCH),
-        (replace(CURRENT, leader_epoch=4, partition_epoch=10), ErrorCode.NOT_CONTROLLER),
+        (CURRENT._replace(isr=(1, 2, 3)), None),
+        (CURRENT._replace(isr=(1,)), None),
+        (CURRENT._replace(isr=(1,), partition_epoch=10), ErrorCode.NOT_CONTROLLER),
+        (CURRENT._replace(isr=(1,), leader_epoch=6), ErrorCode.NOT_CONTROLLER),
+        (CURRENT._replace(isr=(1,), leader_epoch=4), ErrorCode.FENCED_LEADER_EPOCH),
+        (CURRENT._replace(leader_epoch=4, partition_epoch=10), ErrorCode.NOT_CONTROLLER),
         (CURRENT, CURRENT),
-        (replace(CURRENT, partition_epoch=7), CURRENT),
-        (replace(CURRENT, isr=(2, 1), partition_epoch=8), ErrorCode.INVALID_UPDATE_VERSION),
-        (replace(CURRENT, isr=(1, 3), leader_recovery_state=RECOVERING), ErrorCode.INVALID_REQUEST),
-        (replace(CURRENT, isr=(1,), leader_recovery_state=RECOVERING), ErrorCode.INVALID_REQUEST),
-        (replace(CURRENT, isr=(1, 9)), ErrorCode.INELIGIBLE_REPLICA),
-        (replace(CURRENT, isr=(1, 4)), ErrorCode.INELIGIBLE_REPLICA),
+        (CURRENT._replace(partition_epoch=7), CURRENT),
+        (CURRENT._replace(isr=(2, 1), partition_epoch=8), ErrorCode.INVALID_UPDATE_VERSION),
+        (CURRENT._replace(isr=(1, 3), leader_recovery_state=RECOVERING), ErrorCode.INVALID_REQUEST),
+        (CURRENT._replace(isr=(1,), leader_recovery_state=RECOVERING), ErrorCode.INVALID_REQUEST),
+        (CURRENT._replace(isr=(1, 9)), ErrorCode.INELIGIBLE_REPLICA),
+        (CURRENT._replace(isr=(1, 4)), ErrorCode.INELIGIBLE_REPLICA),
     ],
 )
 def test_every_check(proposed: LeaderAndIsr, verdict: LeaderAndIsr | ErrorCode | None) -> None:
@@ -58,7 +56,7 @@ def context_with(current: LeaderAndIsr) -> ControllerContext:
 
 
 def test_old_versions_have_no_code_for_ineligible_replicas() -> None:
-    proposed = replace(CURRENT, isr=(1, 9))
+    proposed = CURRENT._replace(isr=(1, 9))
     assert validate_proposal(context_with(CURRENT), T0, proposed, 1) is ErrorCode.OPERATION_NOT_ATTEMPTED
 
 
@@ -67,10 +65,10 @@ def test_unknown_partitions() -> None:
 
 
 def test_a_recovering_leader_may_recover() -> None:
-    recovering = replace(CURRENT, isr=(1,), leader_recovery_state=RECOVERING)
+    recovering = CURRENT._replace(isr=(1,), leader_recovery_state=RECOVERING)
     assert (
         validate_proposal(
-            context_with(recovering), T0, replace(recovering, leader_recovery_state=LeaderRecoveryState(0)), 3
+            context_with(recovering), T0, recovering._replace(leader_recovery_state=LeaderRecoveryState(0)), 3
         )
         is None
     )

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from odradek.controller.model.broker_info import Broker, EndPoint, SecurityProtocol
@@ -90,7 +88,7 @@ async def test_new_endpoints_of_a_broker_reach_everybody() -> None:
         await three_brokers(cluster)
         info = cluster.brokers[2].info
         moved = Broker(2, (EndPoint("elsewhere", 9, "PLAINTEXT", SecurityProtocol.PLAINTEXT),))
-        await cluster.brokers[2].controller.update_broker_info(replace(info, broker=moved))
+        await cluster.brokers[2].controller.update_broker_info(info._replace(broker=moved))
         await cluster.settle()
         for requests in cluster.take_requests().values():
             (request,) = requests

@@ -5,7 +5,6 @@ requests.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from odradek.broker.fetch.fetch_session import PartitionFetch
@@ -58,7 +57,7 @@ class Proposal(AlterPartitionItem):
         """Answer as a controller does that has written what was proposed."""
         proposed = self.proposed
         state = {"partition_epoch": proposed.partition_epoch + 1, **changes}
-        self.respond(replace(proposed, **state))  # type: ignore[arg-type]
+        self.respond(proposed._replace(**state))  # type: ignore[arg-type]
 
 
 class NotedFetchers:

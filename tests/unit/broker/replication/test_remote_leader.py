@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TypeVar
 
 import pytest
@@ -123,7 +122,7 @@ async def test_requests_are_of_the_inter_broker_protocol(
 ) -> None:
     part = ListOffsetsPartitionResponse(partition_index=0, offset=7)
     link = Link(answer(), ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="a", partitions=[part])]))
-    leader = RemoteLeaderEndPoint(1, link, replace(SETTINGS, metadata_version=metadata_version))
+    leader = RemoteLeaderEndPoint(1, link, SETTINGS._replace(metadata_version=metadata_version))
     await leader.fetch(build(leader, {A: asked()}))
     await leader.offset(A, 7, SpecialTimestamp.EARLIEST)
     (fetch, version, _), (_, second, _) = link.sent

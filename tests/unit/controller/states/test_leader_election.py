@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,7 +37,7 @@ def test_worked_example_leader_dies() -> None:
     """Assignment [1, 0, 2], ISR [2, 0], the leader 2 dies: 0 leads, for the assignment's order decides."""
     current = LeaderAndIsr(leader=2, isr=(2, 0), leader_epoch=3)
     result = elect(context_of((1, 0, 2), {0, 1}), T0, current, ElectionStrategy.OFFLINE)
-    assert result.leader_and_isr == replace(current, leader=0, isr=(0,), leader_epoch=4)
+    assert result.leader_and_isr == current._replace(leader=0, isr=(0,), leader_epoch=4)
     assert result.recipients == (1, 0)
 
 
@@ -84,7 +82,7 @@ def test_reassignment_elects_among_the_target_replicas() -> None:
     moving = ReplicaAssignment((1, 2)).reassign_to((4, 5))
     current = LeaderAndIsr(leader=1, isr=(1, 2, 5, 4))
     result = elect(context_of(moving, {1, 2, 5}), T0, current, ElectionStrategy.REASSIGN)
-    assert result.leader_and_isr == replace(current, leader=5, leader_epoch=1)
+    assert result.leader_and_isr == current._replace(leader=5, leader_epoch=1)
     assert result.recipients == (4, 5)
 
 

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from odradek.controller.model.broker_info import BrokerInfo
@@ -101,7 +99,7 @@ async def test_an_address_belongs_to_one_broker() -> None:
     await check_end_points_are_free(client, BrokerInfo(broker=broker(1)))
     await check_end_points_are_free(client, BrokerInfo(broker=broker(2)))
     with pytest.raises(RegistrationRefused, match=r"host1:9092 .* registered by broker 1"):
-        await check_end_points_are_free(client, BrokerInfo(broker=replace(broker(1), id=2)))
+        await check_end_points_are_free(client, BrokerInfo(broker=broker(1)._replace(id=2)))
     await database.close()
 
 
@@ -109,7 +107,7 @@ async def test_an_address_belongs_to_one_broker() -> None:
 async def test_new_listeners_keep_the_epoch() -> None:
     database, (client,) = await clients(1)
     epoch = await register_broker(client, BrokerInfo(broker=broker(1)), CLOCK)
-    moved = replace(broker(1), end_points=broker(9).end_points)
+    moved = broker(1)._replace(end_points=broker(9).end_points)
     await update_broker(client, BrokerInfo(broker=moved), CLOCK)
     assert await client.brokers_and_epochs() == {moved: epoch}
     await database.close()

@@ -8,5 +8,5 @@ from odradek.coordinator.transaction.config import TransactionConfig
 
 def test_defaults_are_those_of_the_broker() -> None:
     config = TransactionConfig()
-    for name in TransactionConfig.__dataclass_fields__:
+    for name in TransactionConfig._fields:
         assert getattr(config, name) == int(BROKER_CONFIG_KEYS[name.replace("_", ".")].default), name

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -98,7 +96,7 @@ def test_values_are_of_the_version_that_the_inter_broker_protocol_lays_down(
     offset = OffsetAndMetadata(offset=42, leader_epoch=7, commit_timestamp_ms=T)
     value = offset_commit_value(offset, metadata_version)
     assert int.from_bytes(value[:2], "big") == offset_version
-    assert read_offset_value(value) == replace(offset, leader_epoch=7 if offset_version >= 3 else -1)
+    assert read_offset_value(value) == offset._replace(leader_epoch=7 if offset_version >= 3 else -1)
     stored = group_metadata_value(
         protocol_type="consumer",
         generation_id=7,
