@@ -6,6 +6,7 @@ counts have all that the broker does for a request but the event loop and the ke
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records.builder import build_batch
 from odradek.protocol.records.record import SimpleRecord
 from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage.log.unified_log import UnifiedLog
 from tests.benchmarks.counts.counting import Calls, Counts, peak_bytes
 from tests.benchmarks.parts.bench_storage import batch_of
 from tests.support.garbage import no_collection
@@ -159,10 +161,18 @@ def latest_offsets() -> Request:
     return build(ApiKey.LIST_OFFSETS, replica_id=-1, topics=[{"name": TOPIC, "partitions": parts}])
 
 
-def log_end_offset(broker: InProcessBroker) -> int:
-    partition = broker.services.replica_manager.partitions.hosted(TopicPartition(TOPIC, 0))
-    assert partition is not None
-    return partition.log.log_end_offset
+def log_of(broker: InProcessBroker, topic: str, partition: int = 0) -> UnifiedLog:
+    hosted = broker.services.replica_manager.partitions.hosted(TopicPartition(topic, partition))
+    assert hosted is not None
+    return hosted.log
+
+
+def flush(broker: InProcessBroker, log: UnifiedLog) -> None:
+    """Wait until all records are on the disk: a page that is being written is read like one that is not in memory."""
+    flushed: asyncio.Future[OSError | None] = broker.loop.create_future()
+    log.when_flushed(log.log_end_offset, flushed.set_result)
+    log.flush()
+    assert broker.loop.run_until_complete(flushed) is None
 
 
 def fetch_of_records(partitions: int) -> Make:
@@ -171,6 +181,7 @@ def fetch_of_records(partitions: int) -> Make:
     def make(broker: InProcessBroker) -> Sequence:
         for index in range(partitions):
             broker.call(produce(LARGE, -1, index), 11)
+            flush(broker, log_of(broker, TOPIC, index))
         return repeated(fetch(broker, [0] * partitions, max_wait_ms=0, session_epoch=-1), 17)(broker)
 
     return make
@@ -200,6 +211,7 @@ def log_of_segments(broker: InProcessBroker) -> range:
         values = [SimpleRecord(offset, None, bytes(size)) for offset in range(first, first + records)]
         data = [{"index": 0, "records": build_batch(values)}]
         broker.call(build(ApiKey.PRODUCE, acks=1, topic_data=[{"name": OLD_TOPIC, "partition_data": data}]), 11)
+    flush(broker, log_of(broker, OLD_TOPIC))
     end = batches * records
     return range(end // 2, end // 2 + 3 * RUNS_MAX, 3)
 
@@ -229,7 +241,7 @@ def produce_for_a_waiting_fetch(broker: InProcessBroker) -> Sequence:
     """A record, and the answer to a consumer that waits for it: two requests."""
     producer, consumer = Peer(broker), Peer(broker)
     produced = producer.bytes_of(produce(SMALL, -1), 11)
-    begin = log_end_offset(broker)
+    begin = log_of(broker, TOPIC).log_end_offset
     fetches = (fetch(broker, [offset], max_wait_ms=500, session_epoch=-1) for offset in range(begin, begin + RUNS_MAX))
     frames = iter([consumer.bytes_of(request, 17) for request in fetches])
 
