@@ -20,16 +20,18 @@ if TYPE_CHECKING:
     from odradek.broker.network.frames.answer_receiver import AnswerReceiver
     from odradek.broker.security.sasl.mechanisms import SaslParts
     from odradek.broker.security.sasl.ports import SaslClient
+    from odradek.controller.model.broker_info import EndPoint
     from odradek.storage.disk.ports import IoPool
 
 
 async def authenticate_link(
-    config: BrokerConfig, parts: SaslParts, listener_name: str, receiver: AnswerReceiver
+    config: BrokerConfig, parts: SaslParts, end_point: EndPoint, receiver: AnswerReceiver
 ) -> None:
     """Authenticate on a connection to a listener of another broker, for the first time or again. Raises: OSError."""
     mechanism = cast("str", config.value("sasl.mechanism.inter.broker.protocol"))
     try:
-        client = mechanism_module(mechanism).make_client(sasl_context(config, listener_name, mechanism, parts))
+        context = sasl_context(config, end_point.listener_name, mechanism, parts)
+        client = mechanism_module(mechanism).make_client(context._replace(server_host=end_point.host))
     except ConfigError as error:
         raise ConnectionError(str(error)) from error
 

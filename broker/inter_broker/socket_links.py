@@ -153,7 +153,7 @@ class SocketLinks:
 
         assert self._sasl is not None, "a broker gives the parts"
         try:
-            await authenticate_link(self._config, self._sasl(), end_point.listener_name, receiver)
+            await authenticate_link(self._config, self._sasl(), end_point, receiver)
         except BaseException as error:
             receiver.abort(error if isinstance(error, OSError) else ConnectionAbortedError("connecting was cancelled"))
             raise

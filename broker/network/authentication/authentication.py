@@ -22,6 +22,7 @@ from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.network.requests.request import RequestContext
 from odradek.broker.network.sockets.close_reason import CloseReason
 from odradek.broker.security.sasl.mechanisms import HANDLER_CALLS_MAX, enabled_mechanisms
+from odradek.broker.security.sasl.ports import SaslError
 from odradek.broker.security.sasl.server_authenticator import (
     AuthenticationFailed,
     InvalidPacket,
@@ -192,16 +193,19 @@ class Authentication:
             else:
                 self._owner.in_background(self._answer_later(ctx, answer))
 
-    async def _answer_later(self, ctx: RequestContext, answer: Awaitable[bytes]) -> None:
+    async def _answer_later(self, ctx: RequestContext, answer: Awaitable[bytes | None]) -> None:
         try:
             self._answer(ctx, await answer)
         except AuthenticationFailed as failure:
             self._fail(ctx, failure)
+        except InvalidPacket as error:
+            self._connection.abort(CloseReason.INVALID_REQUEST, f"{error}, before authentication")
 
-    def _answer(self, ctx: RequestContext, answer: bytes) -> None:
+    def _answer(self, ctx: RequestContext, answer: bytes | None) -> None:
         if self._authenticator.is_complete:
             self._authenticated()
-        ctx.answer = frame((answer,))
+        if answer is not None:
+            ctx.answer = frame((answer,))
         self._connection.complete(ctx, None)
 
     def _authenticated(self) -> None:
@@ -223,6 +227,8 @@ class Authentication:
 
     def _fail(self, ctx: RequestContext, failure: AuthenticationFailed) -> None:
         is_reauthentication = self._authenticator.is_reauthentication
+        # What the client is not told, such as the ticket's principal for which there is no key.
+        reason = f": {failure.__cause__}" if isinstance(failure.__cause__, SaslError) else ""
         if is_reauthentication:
             self._counts.failed_reauthentication += 1
         else:
@@ -232,7 +238,7 @@ class Authentication:
             "re-" * is_reauthentication,
             self._connection.client_host,
             self._connection.client_port,
-            str(failure)[:_LOGGED_CHARACTERS],
+            f"{failure}{reason}"[:_LOGGED_CHARACTERS],
         )
         delay_ms = self._owner.config.connection_failed_authentication_delay_ms
         if delay_ms > 0:

@@ -1,6 +1,7 @@
 """The principals of accepted connections: by a class of the operator, else as Apache Kafka names clients by default.
 
-The default is `User:` with the name of the SASL user, or with the mapped name of the TLS certificate, or ANONYMOUS.
+The default is `User:` with the name of the SASL user, or with the mapped name of the TLS certificate, or ANONYMOUS. The
+name of a user of GSSAPI is the short one of the Kerberos principal.
 
 Kafka: ChannelBuilders.createPrincipalBuilder, DefaultKafkaPrincipalBuilder.
 """
@@ -8,7 +9,7 @@ Kafka: ChannelBuilders.createPrincipalBuilder, DefaultKafkaPrincipalBuilder.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from odradek.broker.network.sockets.close_reason import CloseReason
 from odradek.controller.model.broker_info import SASL_PROTOCOLS, SecurityProtocol
@@ -22,7 +23,11 @@ if TYPE_CHECKING:
     from odradek.broker.security.principal_builder import KafkaPrincipalBuilder
     from odradek.broker.security.tls.tls_contexts import TlsContexts
 
+
 logger = logging.getLogger(__name__)
+
+_GSSAPI: Final = "GSSAPI"
+_MECHANISMS: Final = "sasl.enabled.mechanisms"
 
 
 class Principals:
@@ -33,12 +38,15 @@ class Principals:
         self._tls = tls
         self._builders: dict[str, KafkaPrincipalBuilder] = {}
         """By the name of the listener; only those with a class of the operator."""
+        self._short_names: dict[str, Callable[[str], str]] = {}
+        """By the name of the listener; only those with GSSAPI."""
 
     def load_listeners(self) -> None:
         """Load the classes of new listeners, and close those of listeners that are gone. Raises: StartupError."""
         names = {end_point.listener_name for end_point in self._config.listeners.bound}
         for gone in self._builders.keys() - names:
             self._builders.pop(gone).close()
+        self._load_short_names()
         if not any(key.endswith("principal.builder.class") for key in self._config.settings):
             return
         from odradek.broker.security.principal_builder import load_principal_builder
@@ -47,6 +55,21 @@ class Principals:
             builder = load_principal_builder(self._config, name)
             if builder is not None:
                 self._builders[name] = builder
+
+    def _load_short_names(self) -> None:
+        """Raises: StartupError."""
+        with_gssapi = {
+            end_point.listener_name
+            for end_point in self._config.listeners.bound
+            if end_point.security_protocol in SASL_PROTOCOLS
+            and _GSSAPI in cast("list[str]", self._config.listener_value(end_point.listener_name, _MECHANISMS, ""))
+        }
+        for gone in self._short_names.keys() - with_gssapi:
+            del self._short_names[gone]
+        for name in with_gssapi - self._short_names.keys():
+            from odradek.broker.security.sasl.kerberos.short_names import load_short_names
+
+            self._short_names[name] = load_short_names(self._config, name)
 
     def close(self) -> None:
         while self._builders:
@@ -75,6 +98,8 @@ class Principals:
         """The principal of a client that has authenticated with SASL. Raises: PrincipalRefused."""
         builder = self._builders.get(connection.listener_name)
         if builder is None:
+            if mechanism == _GSSAPI:
+                return f"User:{self._short_names[connection.listener_name](authorization_id)}"
             return f"User:{authorization_id}"
         return self._built(builder, connection, mechanism, authorization_id)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from odradek.broker.security.sasl.ports import SaslError
+from odradek.broker.security.sasl.ports import SaslError, TransientSaslError
 from odradek.protocol.api import API, ApiKey
 from odradek.protocol.codec.decode_error import DecodeError
 from odradek.protocol.errors import ErrorCode
@@ -104,6 +104,8 @@ async def _handshake(exchange: ClientExchange) -> None:
 async def _evaluate(exchange: ClientExchange, challenge: bytes) -> bytes | None:
     try:
         return await exchange.evaluate(challenge)
+    except TransientSaslError as error:
+        raise ConnectionAbortedError(str(error)) from error
     except SaslError as error:
         raise ClientAuthenticationFailed(str(error)) from error
 

@@ -32,6 +32,7 @@ HANDLER_CALLS_MAX: Final = 2
 
 HANDLER_KEY: Final = "sasl.server.callback.handler.class"
 MECHANISMS: Final = {
+    "GSSAPI": f"{_ROOM}.kerberos.gssapi",
     "OAUTHBEARER": f"{_ROOM}.oauth.oauthbearer",
     "PLAIN": f"{_ROOM}.plain",
     "SCRAM-SHA-256": f"{_ROOM}.scram",

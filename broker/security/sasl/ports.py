@@ -34,6 +34,10 @@ class SaslError(Exception):
     """The exchange is invalid. The message is for the log only; the client gets a general one."""
 
 
+class TransientSaslError(SaslError):
+    """The next attempt may succeed: the connection is closed without an answer, so that the client tries again."""
+
+
 class HandlerFailed(Exception):
     """The class of `sasl.server.callback.handler.class` has raised. The message says where, and has no secret."""
 
@@ -60,8 +64,10 @@ class SaslServer(Protocol):
     is_token_authenticated: bool
     """The client authenticated with a delegation token."""
 
-    def evaluate_response(self, response: bytes, /) -> bytes | Awaitable[bytes]:
-        """The next challenge, or the last message of the server. Raises: SaslAuthenticationError, SaslError."""
+    def evaluate_response(self, response: bytes, /) -> bytes | Awaitable[bytes | None]:
+        """The next challenge, or the last message of the server; None: it has none. A client that sends bare tokens
+        gets no answer then. Raises: SaslAuthenticationError, SaslError.
+        """
 
 
 MakeSaslServer: TypeAlias = "Callable[[], SaslServer]"
@@ -126,5 +132,7 @@ class SaslContext(NamedTuple):
     """`sasl.server.callback.handler.class` with the prefixes of the listener and the mechanism."""
     configs: Mapping[str, str] = MappingProxyType({})
     """The texts of the broker's settings; those with the prefix of the listener also without it."""
+    server_host: str = ""
+    """The host to which a client connects."""
     when_closed: Callable[[Callable[[], None]], None] = _ignore
     """Takes a function that is called when the listener is closed."""

@@ -1,7 +1,8 @@
 """The states of a SASL authentication on an accepted connection, from its first frame on. No I/O.
 
 A client sends ApiVersions (once, if at all), SaslHandshake with its mechanism, and the tokens of the mechanism: in
-SaslAuthenticate requests after SaslHandshake v1, as bare frames after v0. Everything else fails the authentication.
+SaslAuthenticate requests after SaslHandshake v1, as bare frames after v0. If GSSAPI is enabled, a first frame that is
+no request is its token. Everything else fails the authentication.
 
 A session may have an end: `connections.max.reauth.ms`, or that of the credential. Before it the client authenticates
 again on the same connection, with the same mechanism and as the same user (KIP-368).
@@ -15,7 +16,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
 from odradek.broker.security.principal_builder import PrincipalRefused
-from odradek.broker.security.sasl.ports import SaslAuthenticationError, SaslError
+from odradek.broker.security.sasl.ports import SaslAuthenticationError, SaslError, TransientSaslError
 from odradek.protocol.api import API, ApiKey, ApiSpec
 from odradek.protocol.codec.codec import decode
 from odradek.protocol.codec.decode_error import DecodeError
@@ -42,6 +43,9 @@ RequestT = TypeVar("RequestT", ApiVersionsRequest, SaslHandshakeRequest, SaslAut
 
 FIRST_WRAPPED_VERSION: Final = 1
 """The version of SaslHandshake from which on tokens are wrapped in SaslAuthenticate."""
+
+DEFAULT_MECHANISM: Final = "GSSAPI"
+"""A first frame that is no request is its token: clients of Kafka 0.9 send no SaslHandshake."""
 
 MIN_REAUTH_INTERVAL_NS: Final = 1_000_000_000
 
@@ -125,8 +129,8 @@ class SaslServerAuthenticator:
         """A frame is larger than `sasl.server.max.receive.size`."""
         return self._failed("Failing SASL authentication due to invalid receive size")
 
-    def receive(self, frame: bytes) -> bytes | Awaitable[bytes]:
-        """The answer to a frame, without its size.
+    def receive(self, frame: bytes) -> bytes | Awaitable[bytes | None]:
+        """The answer to a frame, without its size; None: there is none.
 
         Raises: AuthenticationFailed, InvalidPacket.
         """
@@ -156,15 +160,18 @@ class SaslServerAuthenticator:
 
     # -- requests before the tokens
 
-    def _handle_kafka_request(self, frame: bytes) -> bytes:
+    def _handle_kafka_request(self, frame: bytes) -> bytes | Awaitable[bytes | None]:
         try:
             header, position = _read_header(frame, self._apis)
         except DecodeError as error:
-            if self.state is SaslState.INITIAL_REQUEST:
-                raise self._failed(
-                    "Exception handling first SASL packet from client, GSSAPI is not supported by server"
-                ) from error
-            raise InvalidPacket(str(error)) from error
+            if self.state is not SaslState.INITIAL_REQUEST:
+                raise InvalidPacket(str(error)) from error
+            if DEFAULT_MECHANISM in self._mechanisms:
+                self._begin(DEFAULT_MECHANISM, self._mechanisms[DEFAULT_MECHANISM])
+                return self._handle_token(frame)
+            raise self._failed(
+                "Exception handling first SASL packet from client, GSSAPI is not supported by server"
+            ) from error
         if self.state is SaslState.INITIAL_REQUEST:
             self.state = SaslState.HANDSHAKE_OR_VERSIONS_REQUEST
         if header.api_key == ApiKey.API_VERSIONS:
@@ -203,14 +210,17 @@ class SaslServerAuthenticator:
             )
             self.state = SaslState.REAUTH_BAD_MECHANISM
         else:
-            self._mechanism = mechanism
-            self._server = enabled.make_server()
-            self.state = SaslState.AUTHENTICATE
+            self._begin(mechanism, enabled)
         return _encoded(header, SaslHandshakeResponse(error_code=ErrorCode.NONE, mechanisms=names))
+
+    def _begin(self, mechanism: str, enabled: EnabledMechanism) -> None:
+        self._mechanism = mechanism
+        self._server = enabled.make_server()
+        self.state = SaslState.AUTHENTICATE
 
     # -- tokens
 
-    def _handle_token(self, frame: bytes) -> bytes | Awaitable[bytes]:
+    def _handle_token(self, frame: bytes) -> bytes | Awaitable[bytes | None]:
         header: RequestHeader | None = None
         token = frame
         if self._wraps_tokens:
@@ -224,9 +234,11 @@ class SaslServerAuthenticator:
             raise self._refused(header, error) from error
         return self._answer_later(header, challenge)
 
-    async def _answer_later(self, header: RequestHeader | None, challenge: Awaitable[bytes]) -> bytes:
+    async def _answer_later(self, header: RequestHeader | None, challenge: Awaitable[bytes | None]) -> bytes | None:
         try:
-            return self._answer(header, await challenge)
+            token = await challenge
+            answer = self._answer(header, token or b"")
+            return None if header is None and token is None else answer
         except (SaslAuthenticationError, SaslError) as error:
             raise self._refused(header, error) from error
 
@@ -290,8 +302,11 @@ class SaslServerAuthenticator:
         self._server = None
         return AuthenticationFailed(message, answer)
 
-    def _refused(self, header: RequestHeader | None, error: Exception) -> AuthenticationFailed:
+    def _refused(self, header: RequestHeader | None, error: Exception) -> AuthenticationFailed | InvalidPacket:
         message = str(error)
+        if isinstance(error, TransientSaslError):
+            self._failed(message)
+            return InvalidPacket(message)
         if isinstance(error, SaslError):  # its text may say whether the user exists
             kind = "re-authentication" if self.is_reauthentication else "authentication"
             message = (

@@ -35,7 +35,7 @@ class ClientSasl(NamedTuple):
     mechanism: str
     jaas_config: str
     settings: Mapping[str, str] = {}
-    """What OAUTHBEARER needs besides: those of `OAUTH_KEYS` that are set."""
+    """What GSSAPI and OAUTHBEARER need besides: those of `SASL_KEYS` that are set."""
 
     def __repr__(self) -> str:
         return f"ClientSasl({self.mechanism})"
@@ -58,14 +58,15 @@ class ClientConfig(NamedTuple):
     """None without TLS."""
 
 
-OAUTH_KEYS: Final = (
+SASL_KEYS: Final = (
     "org.apache.kafka.sasl.oauthbearer.allowed.urls",
+    "sasl.kerberos.service.name",
     "sasl.login.callback.handler.class",
     "sasl.oauthbearer.token.endpoint.url",
 )
 
 KEYS: Final = (
-    *OAUTH_KEYS,
+    *SASL_KEYS,
     "bootstrap.servers",
     "client.id",
     "default.api.timeout.ms",
@@ -147,7 +148,7 @@ def _sasl(settings: Mapping[str, str]) -> ClientSasl:
     if jaas_config is None:
         raise CommandFailed("sasl.jaas.config is not set: there is no JVM that reads a JAAS file")
     mechanism = settings.get("sasl.mechanism", "GSSAPI").strip()
-    return ClientSasl(mechanism, jaas_config, {key: settings[key] for key in OAUTH_KEYS if key in settings})
+    return ClientSasl(mechanism, jaas_config, {key: settings[key] for key in SASL_KEYS if key in settings})
 
 
 def tls_context(settings: Mapping[str, str]) -> ssl.SSLContext | None:

@@ -23,17 +23,18 @@ if TYPE_CHECKING:
 
 async def authenticate_client(
     sasl: ClientSasl,
+    host: str,
     client_id: str,
     send: Callable[[bytes], Awaitable[memoryview | bytes]],
     clock: Clock,
 ) -> ClientSession:
-    """Authenticate on a new connection: `send` sends a frame and returns its answer.
+    """Authenticate on a new connection to `host`: `send` sends a frame and returns its answer.
 
     Raises: OSError; CommandFailed if the configuration is not valid.
     """
     try:
         context = client_context(sasl.mechanism, sasl.jaas_config, sasl.settings, clock, os.urandom)
-        client = mechanism_module(sasl.mechanism).make_client(context)
+        client = mechanism_module(sasl.mechanism).make_client(context._replace(server_host=host))
     except ConfigError as error:
         raise CommandFailed(str(error)) from error
 

@@ -132,7 +132,9 @@ class SocketLink:
         async def send(request: bytes) -> bytes:
             return bytes(await self._send_and_receive(sock, request, until_ms))
 
-        usable_ms = (await authenticate_client(sasl, self._config.client_id, send, self._clock)).usable_ms
+        usable_ms = (
+            await authenticate_client(sasl, self._address.host, self._config.client_id, send, self._clock)
+        ).usable_ms
         self._usable_until_ms = self._clock.monotonic_ms() + usable_ms if usable_ms else None
 
     async def _secured(self, connected: socket.socket, until_ms: int) -> Stream:

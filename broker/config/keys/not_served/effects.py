@@ -37,7 +37,7 @@ REFUSED_VALUES: Final[Mapping[str, str]] = {
 
 _THREADS: Final = "one event loop does the work, whatever the number"
 _KRAFT: Final = "only KRaft uses it"
-_KERBEROS: Final = "the mechanism GSSAPI is refused by name"
+_TICKETS: Final = "MIT Kerberos gets new tickets by a keytab when half of the life of the old ones is over"
 _TOKENS: Final = "a client of OAUTHBEARER gets a token for each connection"
 _TOKEN_SERVER: Final = "a request to the token server has 20 s and is not repeated"
 _NO_PROVIDER: Final = "OpenSSL does it; there is no JVM whose implementations could be chosen"
@@ -46,12 +46,10 @@ _NO_METRICS: Final = "there are no metrics of a JVM"
 _GROUPS: Final = "only KRaft has groups of the new protocol"
 
 _OTHERS: Final[Mapping[str, str]] = {
-    "sasl.kerberos.principal.to.local.rules": _KERBEROS,
-    "sasl.kerberos.service.name": _KERBEROS,
-    "sasl.kerberos.kinit.cmd": _KERBEROS,
-    "sasl.kerberos.ticket.renew.window.factor": _KERBEROS,
-    "sasl.kerberos.ticket.renew.jitter": _KERBEROS,
-    "sasl.kerberos.min.time.before.relogin": _KERBEROS,
+    "sasl.kerberos.kinit.cmd": "nothing renews the tickets of a ticket cache",
+    "sasl.kerberos.ticket.renew.window.factor": _TICKETS,
+    "sasl.kerberos.ticket.renew.jitter": _TICKETS,
+    "sasl.kerberos.min.time.before.relogin": _TICKETS,
     "sasl.login.refresh.window.factor": _TOKENS,
     "sasl.login.refresh.window.jitter": _TOKENS,
     "sasl.login.refresh.min.period.seconds": _TOKENS,

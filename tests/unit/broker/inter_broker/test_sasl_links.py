@@ -10,6 +10,7 @@ from odradek.broker.network.frames.answer_receiver import AnswerReceiver
 from odradek.broker.security.sasl.mechanisms import SaslParts
 from odradek.broker.security.sasl.plain import PlainSaslClient
 from odradek.broker.security.sasl.ports import SaslClient, SaslError
+from odradek.controller.model.broker_info import EndPoint, SecurityProtocol
 from odradek.storage.disk.ports import InlineIoPool
 from odradek.timer.clock import ManualClock
 from tests.support.async_test import async_test
@@ -55,5 +56,6 @@ async def _rest(work: object) -> bytes | None:
 @async_test
 async def test_a_broker_without_an_entry_cannot_connect_and_says_why() -> None:
     config = BrokerConfig({"sasl.mechanism.inter.broker.protocol": "PLAIN"})
+    end_point = EndPoint("localhost", 1, "AUTH", SecurityProtocol.SASL_PLAINTEXT)
     with pytest.raises(ConnectionError, match=r"set listener\.name\.auth\.plain\.sasl\.jaas\.config"):
-        await authenticate_link(config, PARTS, "AUTH", cast("AnswerReceiver", None))
+        await authenticate_link(config, PARTS, end_point, cast("AnswerReceiver", None))

@@ -18,6 +18,9 @@ from odradek.broker.network.authentication.principals import Principals
 from odradek.broker.network.frames.memory_pool import MemoryPool
 from odradek.broker.network.sockets.close_reason import CloseReason
 from odradek.broker.security.principal_builder import AuthenticationContext, KafkaPrincipalBuilder
+from odradek.broker.security.sasl.kerberos import gssapi
+from odradek.broker.security.sasl.kerberos.exchanges import CLIENT_CHOICE, SERVER_OFFER
+from odradek.broker.security.sasl.kerberos.krb5_login import LOGIN_MODULE as KRB5
 from odradek.broker.security.sasl.mechanisms import SaslParts
 from odradek.protocol.api import ApiKey
 from odradek.protocol.errors import ErrorCode
@@ -30,6 +33,7 @@ from odradek.storage.disk.ports import InlineIoPool
 from tests.support.in_process.connections.dispatching import Broker
 from tests.support.in_process.connections.network import Link
 from tests.support.in_process.security.sasl_contexts import Credentials
+from tests.support.in_process.security.scripted_contexts import ScriptedContext, ScriptedLibrary, sealed
 
 JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="canary-1" user_bob="canary-2";'
 SETTINGS = {
@@ -227,7 +231,7 @@ def test_another_user_in_a_session_fails_a_reauthentication(server: Server) -> N
     ("name", "text", "message"),
     [
         ("listener.name.auth.plain.sasl.jaas.config", "", "Login module not specified"),
-        ("listener.name.auth.sasl.enabled.mechanisms", "GSSAPI", "SASL mechanism GSSAPI is not supported"),
+        ("listener.name.auth.sasl.enabled.mechanisms", "DIGEST-MD5", "SASL mechanism DIGEST-MD5 is not supported"),
         ("listener.name.auth.sasl.enabled.mechanisms", "", "No SASL mechanisms are enabled"),
         ("listener.name.auth.sasl.enabled.mechanisms", "SCRAM-SHA-256", "Could not find a 'KafkaServer'"),
     ],
@@ -348,3 +352,111 @@ def test_an_older_release_takes_tokens_without_a_request_around_them() -> None:
     )
     assert server.closed()[0] is CloseReason.INVALID_REQUEST
     server.close()
+
+
+class WithKerberos:
+    """A broker whose only mechanism is GSSAPI, for a client alice whose context has one token."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, context: ScriptedContext, **settings: str) -> None:
+        monkeypatch.setattr(gssapi, "_library", lambda: ScriptedLibrary(context))
+        rules = {"sasl.kerberos.principal.to.local.rules": "RULE:[1:$1]/U"}
+        self.server = Server(
+            **{
+                "listener.name.auth.sasl.enabled.mechanisms": "GSSAPI",
+                "listener.name.auth.gssapi.sasl.jaas.config": f"{KRB5} required useKeyTab=true storeKey=true "
+                'keyTab="/none" principal="kafka/host@EXAMPLE.COM";',
+                "sasl.kerberos.service.name": "kafka",
+                **rules,
+                **settings,
+            }
+        )
+
+    def exchange(self, *frames: bytes) -> list[bytes]:
+        """The frames of the answers."""
+
+        async def run() -> None:
+            for frame in frames:
+                self.server.send(frame)
+                await asyncio.gather(*self.server.tasks)
+
+        asyncio.run(run())
+        data, answers = bytes(self.server.link.wire.data), []
+        while data:
+            (size,) = struct.unpack_from(">i", data)
+            answers.append(data[4 : 4 + size])
+            data = data[4 + size :]
+        return answers
+
+
+def wrapped(token: bytes) -> bytes:
+    return encode_request(
+        RequestHeader(ApiKey.SASL_AUTHENTICATE, 2, 5, "me"), SaslAuthenticateRequest(auth_bytes=token)
+    )
+
+
+HANDSHAKE = encode_request(RequestHeader(ApiKey.SASL_HANDSHAKE, 1, 5, "me"), SaslHandshakeRequest(mechanism="GSSAPI"))
+HEARTBEAT = encode_request(RequestHeader(ApiKey.HEARTBEAT, 0, 5, "me"), HeartbeatRequest())
+GSSAPI_TOKEN = b"\x60\x82 client token"
+
+
+def test_a_client_of_kerberos_has_its_short_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    kerberos = WithKerberos(monkeypatch, ScriptedContext([b"server token"]))
+    answers = kerberos.exchange(
+        HANDSHAKE, wrapped(GSSAPI_TOKEN), wrapped(b""), wrapped(sealed(CLIENT_CHOICE)), HEARTBEAT
+    )
+    assert len(answers) == 5
+    last = decode_response(ApiKey.SASL_AUTHENTICATE, 2, answers[3])[1]
+    assert isinstance(last, SaslAuthenticateResponse)
+    assert (last.error_code, bytes(last.auth_bytes), last.session_lifetime_ms) == (ErrorCode.NONE, b"", 0)
+    assert kerberos.server.link.connection.principal == "User:ALICE"
+    kerberos.server.close()
+
+
+def test_a_client_of_kafka_0_9_begins_with_its_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    kerberos = WithKerberos(monkeypatch, ScriptedContext([b"server token"]))
+    answers = kerberos.exchange(GSSAPI_TOKEN, b"", sealed(CLIENT_CHOICE), HEARTBEAT)
+    assert answers[:2] == [b"server token", sealed(SERVER_OFFER)]
+    assert len(answers) == 3, "its last token has no answer"
+    assert decode_response(ApiKey.HEARTBEAT, 0, answers[2])[1] == HeartbeatResponse()
+    kerberos.server.close()
+
+
+def test_a_refused_client_is_told_nothing_and_the_log_says_why_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    kerberos = WithKerberos(monkeypatch, ScriptedContext([], refusal="no key of canary"))
+    kerberos.exchange(HANDSHAKE, wrapped(GSSAPI_TOKEN))
+    kerberos.server.advance(100)
+    answer = kerberos.exchange()[-1]
+    response = decode_response(ApiKey.SASL_AUTHENTICATE, 2, answer)[1]
+    assert isinstance(response, SaslAuthenticateResponse)
+    message = "Authentication failed during authentication due to invalid credentials with SASL mechanism GSSAPI"
+    assert (response.error_code, response.error_message) == (ErrorCode.SASL_AUTHENTICATION_FAILED, message)
+    assert kerberos.server.link.transport.is_aborted
+    assert caplog.text.count("canary") == 1
+    assert f"({message}: no key of canary)" in caplog.text
+    kerberos.server.close()
+
+
+def test_a_name_that_no_rule_takes_is_refused(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    rules = {"listener.name.auth.sasl.kerberos.principal.to.local.rules": "RULE:[2:$1]"}
+    kerberos = WithKerberos(monkeypatch, ScriptedContext([b"server token"]), **rules)
+    kerberos.exchange(HANDSHAKE, wrapped(GSSAPI_TOKEN), wrapped(b""), wrapped(sealed(CLIENT_CHOICE)))
+    kerberos.server.advance(100)
+    assert not kerberos.server.link.connection.is_authenticated
+    assert caplog.text.count("No rules apply to alice@EXAMPLE.COM") == 1
+    kerberos.server.close()
+
+
+def test_a_failure_that_may_pass_closes_the_connection_without_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    refusing = ScriptedContext([], refusal="Request is a replay", is_transient=True)
+    kerberos = WithKerberos(monkeypatch, refusing)
+    assert len(kerberos.exchange(HANDSHAKE, wrapped(GSSAPI_TOKEN))) == 1
+    assert kerberos.server.closed() == (CloseReason.INVALID_REQUEST, "Request is a replay, before authentication")
+    counts = kerberos.server.counts
+    assert (counts.successful_authentication, counts.failed_authentication) == (0, 0)
+    kerberos.server.close()

@@ -11,7 +11,7 @@ from odradek.broker.security.sasl.client_authenticator import (
     authenticate,
 )
 from odradek.broker.security.sasl.plain import PlainSaslClient
-from odradek.broker.security.sasl.ports import SaslError
+from odradek.broker.security.sasl.ports import SaslError, TransientSaslError
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.codec import decode
 from odradek.protocol.codec.schema import Response
@@ -56,6 +56,8 @@ class Server:
         async def evaluate(challenge: bytes) -> bytes | None:
             if challenge == b"wrong":
                 raise SaslError("another server")
+            if challenge == b"replay":
+                raise TransientSaslError("Request is a replay")
             return client.evaluate_challenge(challenge)
 
         return await authenticate(ClientExchange("PLAIN", "me", self.send, evaluate, random_byte), version)
@@ -109,4 +111,11 @@ async def test_an_answer_to_another_request_ends_the_connection() -> None:
     server = Server(versions())
     server.correlation_id = lambda sent: sent + 1
     with pytest.raises(ConnectionAbortedError, match="correlation id 1"):
+        await server.authenticate()
+
+
+@async_test
+async def test_a_failure_that_may_pass_is_one_of_the_connection() -> None:
+    server = Server(versions(), SaslHandshakeResponse(), SaslAuthenticateResponse(auth_bytes=b"replay"))
+    with pytest.raises(ConnectionAbortedError, match="Request is a replay"):
         await server.authenticate()
