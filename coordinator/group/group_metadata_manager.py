@@ -13,7 +13,8 @@ Kafka: GroupMetadataManager.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from odradek.coordinator.group.config import GroupConfig
@@ -354,20 +355,22 @@ class GroupMetadataManager:
         partitions: dict[str, set[int]] = {}
         for topic, index in deleted:
             partitions.setdefault(topic, set()).add(index)
-        affected = [
+        affected = deque(
             (group, removed, self._epoch_of(group))
             for group in self._groups.values()
             if (removed := group.offsets.remove_topics(partitions))
-        ]
+        )
         _log.info(
             "Removed %d offsets of %d deleted topics",
-            sum(len(removed) for _, removed, _ in affected),
+            sum(len(indexes) for _, removed, _ in affected for indexes in removed.values()),
             len(partitions),
         )
         self._removals.submit(self._tombstones_of_groups(affected))
 
-    def _tombstones_of_groups(self, affected: Iterable[tuple[GroupMetadata, Sequence[TopicPartition], int]]) -> Steps:
-        for group, removed, epoch in affected:
+    def _tombstones_of_groups(self, affected: deque[tuple[GroupMetadata, Mapping[str, Collection[int]], int]]) -> Steps:
+        while affected:
+            group, by_topic, epoch = affected.popleft()  # which frees the offsets of one group a step
+            removed = [TopicPartition(topic, index) for topic, indexes in by_topic.items() for index in indexes]
             yield from self._tombstone_steps(group, removed, epoch)
 
     def _epoch_of(self, group: GroupMetadata) -> int:

@@ -19,7 +19,7 @@ Kafka: GroupMetadata, OffsetAndMetadata, CommitRecordMetadataAndOffset.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -241,16 +241,21 @@ class GroupOffsets:
                 removed.append(topic_partition)
         return removed
 
-    def remove_topics(self, partitions: Mapping[str, Collection[int]]) -> list[TopicPartition]:
-        """The same for the partitions of deleted topics; topics without an offset in this group cost nothing."""
-        removed = [
-            TopicPartition(topic, index)
-            for topic in partitions.keys() & self._committed.keys()
-            for index in self._committed[topic]
-            if index in partitions[topic]
-        ]
-        for topic_partition in removed:
-            self._take(topic_partition)
+    def remove_topics(self, partitions: Mapping[str, Set[int]]) -> Mapping[str, Collection[int]]:
+        """The same for the partitions of deleted topics, and the result by topic.
+
+        This is done for all groups at once. So topics without an offset in this group cost nothing, and the offsets of
+        a topic that is deleted with all its partitions are handed over as they are, to be freed later.
+        """
+        removed: dict[str, Collection[int]] = {}
+        for topic in partitions.keys() & self._committed.keys():
+            offsets, deleted = self._committed[topic], partitions[topic]
+            if offsets.keys() <= deleted:
+                removed[topic] = self._committed.pop(topic)
+            elif indexes := offsets.keys() & deleted:
+                removed[topic] = indexes
+                for index in indexes:
+                    del offsets[index]
         under_way = {*self._pending, *(key for pending in self._pending_transactional.values() for key in pending)}
         self.remove(key for key in under_way if key.partition in partitions.get(key.topic, ()))
         return removed

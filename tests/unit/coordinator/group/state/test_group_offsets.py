@@ -12,6 +12,7 @@ from odradek.coordinator.group.state.group_offsets import (
 )
 from odradek.coordinator.group.state.group_states import GroupState
 from odradek.protocol.topic_partition import TopicPartition
+from tests.support.call_count import counted_calls
 
 T0 = TopicPartition("t", 0)
 T1 = TopicPartition("t", 1)
@@ -217,9 +218,26 @@ def test_partitions_of_deleted_topics_go_with_what_is_under_way_in_them() -> Non
         commit(offsets, key, at(5), number)
     offsets.prepare_commit({T0: at(6), U0: at(6)})
     offsets.prepare_transactional_commit(7, {T0: at(6)})
-    assert offsets.remove_topics({"t": {0, 5}, "gone": {0}}) == [T0]
+    assert offsets.remove_topics({"t": {0, 5}, "gone": {0}}) == {"t": {0}}
     assert (offsets.get(T0), offsets.get(T1), offsets.get(U0)) == (None, at(5), at(5))
     assert (offsets.has_offset_or_pending_commit(T0), offsets.is_unstable(U0), len(offsets)) == (False, True, 2)
+    assert offsets.remove_topics({"t": {0, 5}}) == {}
+    assert {topic: list(indexes) for topic, indexes in offsets.remove_topics({"t": {0, 1}}).items()} == {"t": [1]}
+    assert list(offsets) == [U0]
+
+
+def test_a_topic_that_is_deleted_whole_is_removed_without_a_call_for_each_partition() -> None:
+    calls = []
+    for count in (1, 100):
+        offsets = GroupOffsets()
+        for index in range(count):
+            commit(offsets, TopicPartition("t", index), at(5), index)
+        with counted_calls() as counted:
+            removed = offsets.remove_topics({"t": set(range(100))})
+        assert list(removed["t"]) == list(range(count))
+        assert not offsets
+        calls.append(counted.calls)
+    assert calls[0] == calls[1]
 
 
 def test_simple_groups_expire_from_the_commit() -> None:
