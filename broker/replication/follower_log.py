@@ -29,7 +29,8 @@ def follow_watermarks(log: UnifiedLog, high_watermark: int, log_start_offset: in
     """
     before = log.high_watermark
     moved = log.update_high_watermark(high_watermark) != before
-    log.maybe_increment_log_start_offset(log_start_offset, "leader offset increment")
+    if log_start_offset > log.log_start_offset:
+        log.maybe_increment_log_start_offset(log_start_offset, "leader offset increment")
     return moved
 
 

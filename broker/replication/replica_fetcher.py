@@ -59,7 +59,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 ANSWERS_AT_ONCE: Final = 100
-"""Answers without records that are processed before the event loop gets a turn; it gets one for each with records."""
+"""Answers without records that are processed before the event loop gets a turn; it gets one before each with records,
+unless that is the first: a record with acks=-1 waits for it."""
 
 # The controller sends LeaderAndIsr to one broker after another. The leader may get it last, some milliseconds later. No
 # record is committed until its followers fetch.
@@ -239,8 +240,8 @@ class ReplicaFetcher:
             return
         self.requests += 1
         diverging, out_of_range, advanced = [], [], []
-        for count, (topic_partition, data) in enumerate(answers.items(), 1):
-            if data.records or count % ANSWERS_AT_ONCE == 0:
+        for count, (topic_partition, data) in enumerate(answers.items()):
+            if count and (data.records or count % ANSWERS_AT_ONCE == 0):
                 await asyncio.sleep(0)
             has_records = data.error_code == ErrorCode.NONE and data.diverging_epoch.epoch < 0
             # The leader sends a high watermark once in a session. So an answer counts even if the leader epoch has

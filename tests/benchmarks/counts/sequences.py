@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from odradek.broker.fetch.follower_waits import SHORT_FOR_MS
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.schema import Request
 from odradek.protocol.errors import ErrorCode
@@ -21,6 +22,8 @@ from odradek.protocol.records.record import SimpleRecord
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.log.unified_log import UnifiedLog
 from tests.benchmarks.counts.counting import Calls, Counts, peak_bytes
+from tests.benchmarks.counts.replication import FETCH_VERSION, OTHERS, Leader, follower_fetch, tell
+from tests.benchmarks.counts.replication import TOPIC as REPLICATED
 from tests.benchmarks.parts.bench_storage import batch_of
 from tests.support.garbage import no_collection
 from tests.support.in_process.connections.network import FakeOwner, Link
@@ -274,6 +277,59 @@ def commit_of_offsets(partitions: int) -> Make:
     return make
 
 
+def produce_with_followers(broker: InProcessBroker) -> Sequence:
+    """A record with acks=all, all that its leader does for it: two followers wait for it, get it, and ask for the next
+    one.
+    """
+    tell(broker, leader=broker.services.broker_id)
+    broker.advance(SHORT_FOR_MS)  # the waits of followers are short before
+    producer, followers = Peer(broker), {broker_id: Peer(broker) for broker_id in OTHERS}
+    data = [{"index": 0, "records": batch_of(*SMALL)}]
+    topics = [{"name": REPLICATED, "partition_data": data}]
+    produced = producer.bytes_of(build(ApiKey.PRODUCE, acks=-1, timeout_ms=30_000, topic_data=topics), 11)
+    fetches = {}
+    for broker_id, follower in followers.items():
+        session: Any = broker.call(follower_fetch(broker_id, 0, (0, 0), max_wait_ms=0), FETCH_VERSION)
+        numbered = [
+            follower_fetch(broker_id, max(0, number - 1), (session.session_id, number)) for number in range(1, RUNS_MAX)
+        ]
+        fetches[broker_id] = iter([follower.bytes_of(request, FETCH_VERSION) for request in numbered])
+        follower.send(next(fetches[broker_id]))
+
+    def next_fetch(broker_id: int) -> None:
+        """The answer comes, and the follower asks for the next record."""
+        follower = followers[broker_id]
+        broker.settle(lambda: bool(follower.link.wire.data))
+        assert follower.take_answers() == 1
+        assert not producer.link.wire.data
+        follower.send(next(fetches[broker_id]))
+
+    def run() -> None:
+        producer.send(produced)
+        for broker_id in followers:
+            next_fetch(broker_id)
+        broker.settle(lambda: bool(producer.link.wire.data))
+        assert producer.take_answers() == 1
+
+    peers = (producer, *followers.values())
+    return Sequence(1, run, lambda: sum(peer.take_writes() for peer in peers))
+
+
+def follow(broker: InProcessBroker) -> Sequence:
+    """A record that comes from the leader, until the follower has asked for the next one."""
+    leader = broker.make_link
+    assert isinstance(leader, Leader)
+    leader.broker = broker
+    tell(broker, leader=OTHERS[0])
+    assert broker.settle(lambda: leader.asked is not None)
+
+    def run() -> None:
+        leader.answer()
+        assert broker.settle(lambda: leader.asked is not None)
+
+    return Sequence(1, run, lambda: 0)
+
+
 SEQUENCES: Final[dict[str, Make]] = {
     "Produce, 1 record, acks=0": repeated(produce(SMALL, 0), 11, has_answer=False),
     "Produce, 1 record, acks=1": repeated(produce(SMALL, 1), 11),
@@ -287,6 +343,8 @@ SEQUENCES: Final[dict[str, Make]] = {
     "Fetch, an old record": fetch_of_an_old_record,
     "Fetch, session of 10 partitions without news": fetch_in_a_session,
     "Produce, and a Fetch that waits for it": produce_for_a_waiting_fetch,
+    "Produce, 1 record, acks=all, two followers": produce_with_followers,
+    "Fetch of a follower, 1 record": follow,
     "OffsetCommit, 1 partition": commit_of_offsets(1),
     "OffsetCommit, 10 partitions": commit_of_offsets(10),
     "Metadata, 1 topic of 10 partitions": repeated(build(ApiKey.METADATA, topics=[{"name": TOPIC}]), 12),
@@ -321,6 +379,7 @@ def count(make: Make, broker: InProcessBroker) -> tuple[Counts, Calls]:
 @contextmanager
 def broker_with_topic(path: Path) -> Iterator[InProcessBroker]:
     """A broker with an empty topic of `PARTITIONS` partitions."""
-    with in_process_broker(path, {"offsets.topic.num.partitions": "1"}) as broker:
+    settings = {"offsets.topic.num.partitions": "1"}
+    with in_process_broker(path, settings, make_link=Leader(RUNS_MAX)) as broker:
         broker.create_topic(TOPIC, PARTITIONS)
         yield broker

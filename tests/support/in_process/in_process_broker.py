@@ -22,6 +22,7 @@ from odradek.broker.apis.services import Services
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.endpoint import EndPoint
 from odradek.broker.fetch.lazy_down_conversion import LazyDownConversionRecords
+from odradek.broker.inter_broker.ports import MakeLink
 from odradek.broker.machine.machine import Machine
 from odradek.broker.network.requests.request import RequestContext
 from odradek.broker.network.requests.throttles import Throttles
@@ -166,7 +167,9 @@ class InProcessBroker:
         *,
         clock: ManualClock | SystemClock | None = None,
         fs: FileSystem | None = None,
+        make_link: MakeLink | None = None,
     ) -> None:
+        self.make_link = make_link
         self._fs = OsFileSystem() if fs is None else fs
         self.loop = asyncio.new_event_loop()
         self.clock = ManualClock(START_MS) if clock is None else clock
@@ -199,7 +202,13 @@ class InProcessBroker:
 
     async def _make(self, config: BrokerConfig) -> KafkaServer:
         machine = replace(Machine.of_process(asyncio.get_running_loop()), fs=self._fs)
-        return KafkaServer(config, clock=self.clock, make_sockets=cast("type", NoSockets), machine=machine)
+        return KafkaServer(
+            config,
+            clock=self.clock,
+            make_sockets=cast("type", NoSockets),
+            make_link=self.make_link,
+            machine=machine,
+        )
 
     def stop(self) -> None:
         self.run(self.server.stop())
@@ -330,8 +339,9 @@ def in_process_broker(
     *,
     clock: ManualClock | SystemClock | None = None,
     fs: FileSystem | None = None,
+    make_link: MakeLink | None = None,
 ) -> Iterator[InProcessBroker]:
-    broker = InProcessBroker(path, settings, clock=clock, fs=fs)
+    broker = InProcessBroker(path, settings, clock=clock, fs=fs, make_link=make_link)
     try:
         yield broker
     finally:
