@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Final, cast
 from odradek.broker.metrics.error_counts import Counts, counting
 from odradek.protocol.api import API, ApiKey
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.fetch import FetchRequest, FetchResponse
+from odradek.protocol.messages.produce import ProduceResponse
 from odradek.timer.histogram import Histogram
 
 if TYPE_CHECKING:
     from odradek.broker.network.requests.request import RequestContext, RequestCounter, RequestObserver, RequestTimes
     from odradek.protocol.codec.schema import Request, Response
     from odradek.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
-    from odradek.protocol.messages.fetch import FetchRequest
-    from odradek.protocol.messages.produce import ProduceResponse
     from odradek.timer.sliced_work import Steps
 
 CONSUMER_FETCH: Final = "FetchConsumer"
@@ -110,7 +110,21 @@ class ApiCounter:
     `RequestObserver`.
     """
 
-    __slots__ = ("_count_errors", "_every", "_meters", "_metrics", "_name", "_samples", "_version", "left", "requests")
+    CODES_OF_A_PLAIN_RESPONSE = 1
+    """How many error codes are counted of a response without errors and with one partition."""
+
+    __slots__ = (
+        "_count_errors",
+        "_every",
+        "_meters",
+        "_metrics",
+        "_name",
+        "_samples",
+        "_version",
+        "left",
+        "plain",
+        "requests",
+    )
 
     def __init__(self, meters: RequestMeters, key: ApiKey, version: int) -> None:
         self._name = API[key].name
@@ -119,7 +133,9 @@ class ApiCounter:
         self._metrics = meters.of(self._name)
         self._count_errors = counting(API[key].response_type())
         self.requests = 0
-        """Since the last scrape."""
+        """Since the last scrape, without the next ones."""
+        self.plain = 0
+        """Requests whose responses have one partition and no error: the most frequent ones of Produce and Fetch."""
         self._every = 1
         """One request of so many is in the sample."""
         self.left = 1
@@ -143,6 +159,10 @@ class ApiCounter:
 
     def settle(self) -> None:
         """Let the counters of the API have what was counted here."""
+        if self.plain:
+            self.requests += self.plain
+            self._metrics.errors[ErrorCode.NONE] += self.plain * self.CODES_OF_A_PLAIN_RESPONSE
+            self.plain = 0
         if self.requests:
             self._metrics.by_version[self._version] += self.requests
             self.requests = 0
@@ -183,26 +203,51 @@ class ApiCounter:
 
 
 class ProduceCounter(ApiCounter):
-    """The most frequent response, with one partition, is counted with the fewest steps."""
+    """Counts plain responses with the fewest steps."""
 
     __slots__ = ()
 
     def count_response(self, ctx: RequestContext, response: Response | None) -> None:
-        self.requests += 1
-        topics = cast("ProduceResponse", response).responses if response is not None else ()
-        if len(topics) == 1 and len(partitions := topics[0].partition_responses) == 1:
-            self._metrics.errors[partitions[0].error_code] += 1
+        topics = response.responses if isinstance(response, ProduceResponse) else ()
+        if len(topics) == 1 and len(partitions := topics[0].partition_responses) == 1 and not partitions[0].error_code:
+            self.plain += 1
         else:
-            self._count_codes(ctx, response)
+            super().count_response(ctx, response)
 
 
 class FetchCounter(ApiCounter):
-    """A Fetch counts as one, and as one of a consumer or of a follower."""
+    """A Fetch counts as one, and as one of a consumer or of a follower. Its plain responses are as those of Produce."""
 
-    __slots__ = ()
+    CODES_OF_A_PLAIN_RESPONSE = 2
+
+    __slots__ = ("_consumers", "_followers")
+
+    def __init__(self, meters: RequestMeters, key: ApiKey, version: int) -> None:
+        super().__init__(meters, key, version)
+        self._consumers = 0
+        """Requests since the last scrape."""
+        self._followers = 0
 
     def count_request(self, ctx: RequestContext, request: Request) -> None:
-        self._meters.of(self._name_of(request)).by_version[self._version] += 1
+        if self._is_of_follower(request):
+            self._followers += 1
+        else:
+            self._consumers += 1
+
+    def count_response(self, ctx: RequestContext, response: Response | None) -> None:
+        if isinstance(response, FetchResponse) and len(topics := response.responses) == 1:
+            partitions = topics[0].partitions
+            if len(partitions) == 1 and not partitions[0].error_code and not response.error_code:
+                self.plain += 1
+                return
+        super().count_response(ctx, response)
+
+    def settle(self) -> None:
+        super().settle()
+        for name, requests in ((CONSUMER_FETCH, self._consumers), (FOLLOWER_FETCH, self._followers)):
+            if requests:
+                self._meters.of(name).by_version[self._version] += requests
+        self._consumers = self._followers = 0
 
     def request_completed(self, ctx: RequestContext) -> None:
         super().request_completed(ctx)
@@ -210,10 +255,12 @@ class FetchCounter(ApiCounter):
         self._metrics.completed(ctx.size, ctx.times)
 
     def _name_of(self, request: Request) -> str:
-        fetch = cast("FetchRequest", request)
+        return FOLLOWER_FETCH if self._is_of_follower(request) else CONSUMER_FETCH
+
+    def _is_of_follower(self, request: Request) -> bool:
+        assert isinstance(request, FetchRequest)
         has_state = self._version >= FIRST_VERSION_WITH_REPLICA_STATE
-        replica_id = fetch.replica_state.replica_id if has_state else fetch.replica_id
-        return FOLLOWER_FETCH if replica_id >= 0 else CONSUMER_FETCH
+        return (request.replica_state.replica_id if has_state else request.replica_id) >= 0
 
 
 class AddPartitionsToTxnCounter(ApiCounter):

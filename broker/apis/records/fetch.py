@@ -46,6 +46,7 @@ from odradek.timer.sliced_work import Wait, run_through
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
+    from odradek.broker.meters.broker_topic_stats import BrokerTopicStats
     from odradek.broker.network.requests.request import RequestContext, RequestTimes
     from odradek.broker.partition.hosted_partitions import HostedPartitions
     from odradek.timer.sliced_work import Steps
@@ -221,8 +222,9 @@ def _respond(
             return False
     response = yield from context.respond(answers, broker.clock.monotonic_ms())
     response.node_endpoints = list(endpoints.values())
-    if is_follower or broker.replica_manager.partitions.topic_stats is not None:
-        yield from _account(broker, ctx, response, replica_id)
+    stats = broker.replica_manager.partitions.topic_stats
+    if is_follower or stats is not None:
+        yield from _account(broker, ctx, response, replica_id, stats)
     if not to_convert:
         ctx.reply(response)
         return True
@@ -241,13 +243,22 @@ def _respond(
     return True
 
 
-def _account(broker: Services, ctx: RequestContext, response: FetchResponse, replica_id: int) -> Steps:
+def _account(
+    broker: Services, ctx: RequestContext, response: FetchResponse, replica_id: int, stats: BrokerTopicStats | None
+) -> Steps:
     """Count what is sent for the metrics and, to a follower, for the throttle."""
-    if broker.replica_manager.partitions.topic_stats is not None:
-        yield from _count_sent(broker.replica_manager.partitions, response, replica_id)
-    if replica_id >= 0:
-        broker.quotas.request.charge_exempt(ctx)
-        yield from _record_throttled(broker, response)
+    if replica_id < 0:
+        assert stats is not None, "metrics are on"
+        for number, topic in enumerate(response.responses):
+            if number:
+                yield None
+            if size := sum(map(records_size, topic.partitions)):
+                stats.sent(topic.topic, size)
+        return
+    if stats is not None:
+        yield from _count_replicated(stats, broker.replica_manager.partitions, response, replica_id)
+    broker.quotas.request.charge_exempt(ctx)
+    yield from _record_throttled(broker, response)
 
 
 def _response_size(context: FetchContext, answers: Answers, version: int) -> Generator[None, None, int]:
@@ -256,20 +267,16 @@ def _response_size(context: FetchContext, answers: Answers, version: int) -> Gen
     return INT32_SIZE + size_of((yield from encode_parts_in_steps(preview, version)))
 
 
-def _count_sent(partitions: HostedPartitions, response: FetchResponse, replica_id: int) -> Steps:
-    stats = partitions.topic_stats
-    assert stats is not None, "metrics are on"
+def _count_replicated(
+    stats: BrokerTopicStats, partitions: HostedPartitions, response: FetchResponse, replica_id: int
+) -> Steps:
     for topic in response.responses:
         sent = [data for data in topic.partitions if data.records]
-        size = sum(map(records_size, sent))
-        if replica_id >= 0:
-            stats.replication_bytes_out += size
-            for data in sent:
-                partition = partitions.hosted(TopicPartition(topic.topic, data.partition_index))
-                if partition is not None and replica_id in partition.adding_replicas:
-                    stats.reassignment_bytes_out += records_size(data)
-        elif size:
-            stats.sent(topic.topic, size)
+        stats.replication_bytes_out += sum(map(records_size, sent))
+        for data in sent:
+            partition = partitions.hosted(TopicPartition(topic.topic, data.partition_index))
+            if partition is not None and replica_id in partition.adding_replicas:
+                stats.reassignment_bytes_out += records_size(data)
         yield None
 
 

@@ -28,8 +28,10 @@ from odradek.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTransaction,
 )
 from odradek.protocol.messages.fetch import (
+    FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
+    PartitionData,
     ReplicaState,
 )
 from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -189,6 +191,21 @@ def test_partitions_of_a_produce_are_counted_one_by_one() -> None:
     meters.request(ProduceRequest(acks=0), 11, None)
     assert meters.of("Produce").errors == {0: 3, 3: 1, 6: 1}
     assert meters.of("Produce").by_version == {11: 4}
+
+
+def test_codes_of_a_fetch_are_those_of_the_response_and_of_its_partitions() -> None:
+    meters = Meters()
+    for own, codes in ((0, [0]), (0, [0]), (0, [3]), (74, [0]), (0, [0, 6]), (70, [])):
+        partitions = [PartitionData(error_code=code) for code in codes]
+        topics = [FetchableTopicResponse(topic="t", partitions=partitions)] if codes else []
+        meters.request(FetchRequest(), 12, FetchResponse(error_code=own, responses=topics))
+    assert meters.of("Fetch").errors == {0: 8, 3: 1, 6: 1, 70: 1, 74: 1}
+    assert meters.of("Fetch").by_version == {12: 6}
+    meters.request(FetchRequest(), 12, FetchResponse(responses=[FetchableTopicResponse(partitions=[PartitionData()])]))
+    assert meters.of("Fetch").errors[0] == 10
+    meters.request(FetchRequest(), 12, None)  # the connection is closed instead
+    assert meters.of("FetchConsumer").by_version == {12: 8}
+    assert meters.of("Fetch").errors[0] == 10
 
 
 def test_codes_of_a_large_response_are_counted_in_slices() -> None:
