@@ -29,7 +29,7 @@ test-oracle: .venv/.installed-for-tests $(JVM)/kafka.jsa .cache/spark/.complete
 	$(PYTEST) -n auto $(PARALLEL) -m "oracle and not soak and not kerberos" tests/conformance --target apache
 
 # Needs a C compiler, the headers of MIT Kerberos and its KDC, which `make test` does without.
-test-kerberos: .venv/.installed-with-gssapi $(JVM)/kafka.jsa
+test-kerberos: .venv/.installed-with-gssapi $(JVM)/kafka.jsa $(APACHE_TESTS)/harness.jar .cache/kerberos/.complete
 	$(PYTEST) -m kerberos tests/kerberos
 
 apache-tests: .venv/.installed-for-tests $(APACHE_TESTS)/harness.jar
@@ -114,6 +114,11 @@ $(JVM)/kafka.jsa: $(JVM)/.complete | .venv/.installed-for-tests
 # Apache Kafka's own integration tests, and what lets them run against Odradek.
 $(APACHE_TESTS)/.complete: tests/support/apache_tests/jvm/pom.xml
 	$(MVN) -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(APACHE_TESTS)/libs -Dmaven.repo.local=$(CURDIR)/.cache/m2
+	touch $@
+
+# The KDC of those of these tests that need one.
+.cache/kerberos/.complete: tests/support/jvm/kerberos/pom.xml
+	$(MVN) -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)/libs -Dmaven.repo.local=$(CURDIR)/.cache/m2
 	touch $@
 
 $(APACHE_TESTS)/harness.jar: $(APACHE_TESTS)/.complete $(wildcard tests/support/apache_tests/jvm/odradek/harness/*.java) | .venv/.installed-for-tests

@@ -1,10 +1,11 @@
 """The list of Apache's test classes: which run, how many tests each has then, and why the others do not.
 
 `classes.txt` has a section for each verdict. Under `[runs]` a line is the number of tests that run and their class; a
-`*` before it puts the class into the selection of `make test`. Below it, after a `-`, are tests of that class that are
-left out: their number, a regular expression that is looked for in "method display-name", and the reason. In the other
-sections a line is a class, in those of `not yet` with the number of its tests, and the section's name is the reason. A
-reason is `not yet: ` and the beginning of a row in README's table of that name, or `does not apply: ` and why.
+`*` before it puts the class into the selection of `make test`. `[runs with a KDC]` is the same for the classes that
+`make test-kerberos` runs. Below a class, after a `-`, are tests of it that are left out: their number, a regular
+expression that is looked for in "method display-name", and the reason. In the other sections a line is a class, in
+those of `not yet` with the number of its tests, and the section's name is the reason. A reason is `not yet: ` and the
+beginning of a row in README's table of that name, or `does not apply: ` and why.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ OTHER_VARIANTS = r"quorum=(?!zk\b)|groupProtocol=consumer|Type=Raft-"
 """Left out in every class: most tests have variants, of which ZooKeeper mode is one, and the others are KRaft's."""
 
 REASON = r"(?:not yet|does not apply): .+"
-HEADING = re.compile(rf"\[(runs|{REASON})\]")
+HEADING = re.compile(rf"\[(runs|runs with a KDC|{REASON})\]")
 ENTRY = re.compile(r"(?P<selected>[* ]) *(?P<tests>\d+)  (?P<name>[\w.]+)")
 LEFT_OUT = re.compile(rf" +- *(?P<tests>\d+)  (?P<pattern>\S.*?)  +(?P<reason>{REASON})")
 
@@ -40,6 +41,7 @@ class TestClass:
     name: str
     tests: int
     selected: bool = False
+    needs_kdc: bool = False
     left_out: list[LeftOut] = field(default_factory=list)
 
     @property
@@ -55,6 +57,7 @@ class Listing:
     """The whole list; `excused` has the reason for each class that does not run."""
 
     classes: dict[str, TestClass] = field(default_factory=dict)
+    with_kdc: dict[str, TestClass] = field(default_factory=dict)
     excused: dict[str, str] = field(default_factory=dict)
     run: int = 0
     """How many tests run."""
@@ -62,7 +65,7 @@ class Listing:
     """How many tests apply and do not run yet."""
 
     def has(self, name: str) -> bool:
-        return name in self.classes or name in self.excused
+        return name in self.classes or name in self.with_kdc or name in self.excused
 
     def named(self, name: str) -> list[TestClass]:
         """The classes of a suite, of a package, or those whose full or simple name it is."""
@@ -74,7 +77,8 @@ class Listing:
 
     def reasons(self) -> set[str]:
         """Every reason that is given for something that does not run."""
-        return {*self.excused.values(), *(left.reason for c in self.classes.values() for left in c.left_out)}
+        classes = [*self.classes.values(), *self.with_kdc.values()]
+        return {*self.excused.values(), *(left.reason for one in classes for left in one.left_out)}
 
 
 def read_listing(path: Path = LIST) -> Listing:
@@ -84,21 +88,28 @@ def read_listing(path: Path = LIST) -> Listing:
     for number, line in enumerate(path.read_text().splitlines(), 1):
         if not line.strip() or line.startswith("#"):
             continue
+        is_read = True
         if heading := HEADING.fullmatch(line):
             section = heading[1]
-        elif not (_read_running(listing, line) if section == "runs" else _read_excused(listing, section, line)):
+        elif section.startswith("runs"):
+            is_read = _read_running(listing, line, needs_kdc=section != "runs")
+        else:
+            is_read = _read_excused(listing, section, line)
+        if not is_read:
             raise ValueError(f"{path.name}:{number}: {line!r} is neither a section nor an entry of one")
     return listing
 
 
-def _read_running(listing: Listing, line: str) -> bool:
+def _read_running(listing: Listing, line: str, *, needs_kdc: bool) -> bool:
+    classes = listing.with_kdc if needs_kdc else listing.classes
     if (entry := ENTRY.fullmatch(line)) and not listing.has(entry["name"]):
-        listing.classes[entry["name"]] = TestClass(entry["name"], int(entry["tests"]), entry["selected"] == "*")
+        name, is_selected = entry["name"], entry["selected"] == "*"
+        classes[name] = TestClass(name, int(entry["tests"]), is_selected, needs_kdc)
         listing.run += int(entry["tests"])
         return True
-    if (found := LEFT_OUT.fullmatch(line)) and listing.classes:
+    if (found := LEFT_OUT.fullmatch(line)) and classes:
         left = LeftOut(int(found["tests"]), found["pattern"], found["reason"])
-        next(reversed(listing.classes.values())).left_out.append(left)
+        next(reversed(classes.values())).left_out.append(left)
         listing.wait += left.tests if left.reason.startswith("not yet") else 0
         return True
     return False

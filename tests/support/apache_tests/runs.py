@@ -20,6 +20,9 @@ from tests.support.processes.apache.jvm import KAFKA_VERSION, REPOSITORY, JvmMis
 
 CACHE = REPOSITORY / ".cache" / "apache-tests"
 LIBS = CACHE / "libs"
+KDC_LIBS = REPOSITORY / ".cache" / "kerberos" / "libs"
+"""What MiniKdc needs besides; its KDC is in the JVM of the class."""
+KDC_OPTIONS = ("--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED",)
 HARNESS = CACHE / "harness.jar"
 CLASS_TIMEOUT_S = 1500
 TEST_TIMEOUT = "6 m"
@@ -78,6 +81,7 @@ def _command(entry: TestClass, directory: Path, only: str, *, apache: bool) -> l
         raise JvmMissingError(f"{HARNESS} is not there: run `make apache-tests`")
     # Each module's tests come with a configuration of their logs, which some of them read back: it is the first found.
     module = LIBS / f"{MODULES[entry.suite]}-{KAFKA_VERSION}-test.jar"
+    libs = [LIBS, KDC_LIBS] if entry.needs_kdc else [LIBS]
     properties = {
         "java.io.tmpdir": directory / "tmp",
         "java.security.manager": "allow",
@@ -91,9 +95,10 @@ def _command(entry: TestClass, directory: Path, only: str, *, apache: bool) -> l
     return [
         java_executable(),
         *("-Xmx1500m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"),
+        *(KDC_OPTIONS if entry.needs_kdc else ()),
         *([] if apache else [f"-javaagent:{HARNESS}"]),
         *(f"-D{key}={value}" for key, value in properties.items()),
-        *("-cp", os.pathsep.join([str(HARNESS), str(module), f"{LIBS}/*"])),
+        *("-cp", os.pathsep.join([str(HARNESS), str(module), *(f"{path}/*" for path in libs)])),
         *("org.junit.platform.console.ConsoleLauncher", "execute"),
         *("--disable-banner", "--disable-ansi-colors", "--details=tree"),
         *(f"--reports-dir={directory / 'reports'}", f"--select-class={entry.name}"),

@@ -159,6 +159,8 @@ final class LiveBroker {
             ProcessBuilder builder = new ProcessBuilder(command(properties));
             builder.redirectErrorStream(true).redirectOutput(log.toFile());
             builder.environment().put("PYTHONUNBUFFERED", "1");
+            String kerberos = System.getProperty("java.security.krb5.conf");
+            if (kerberos != null) builder.environment().put("KRB5_CONFIG", kerberos);
             process = builder.start();
             awaitStart(log);
         } catch (IOException e) {

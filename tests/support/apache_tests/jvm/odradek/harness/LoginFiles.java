@@ -17,6 +17,7 @@ final class LoginFiles {
         "PLAIN", "org.apache.kafka.common.security.plain.PlainLoginModule",
         "SCRAM-SHA-256", "org.apache.kafka.common.security.scram.ScramLoginModule",
         "SCRAM-SHA-512", "org.apache.kafka.common.security.scram.ScramLoginModule",
+        "GSSAPI", "com.sun.security.auth.module.Krb5LoginModule",
         "OAUTHBEARER", "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule");
     /** Passwords that a test's class has for the broker's own login. */
     private static final Map<String, String> PASSWORDS = Map.of(
