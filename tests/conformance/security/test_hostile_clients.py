@@ -1,9 +1,14 @@
-"""Hostile input over TLS, on a TLS listener without TLS, and before authentication. The counts are small."""
+"""Hostile input over TLS, on a TLS listener without TLS, and before authentication, with small and full counts.
+
+ODRADEK_SOAK_FRAMES shortens the full run of mutated requests, and ODRADEK_SOAK_SEED repeats it.
+"""
 
 from __future__ import annotations
 
+import os
 import random
 import socket
+import ssl
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -18,7 +23,7 @@ from tests.conformance.security.conftest import Certificates
 from tests.support.loads.hostile import hostile_input
 from tests.support.loads.hostile.failed_logins import delayed_logins, login_times, rank_score
 from tests.support.loads.hostile.hostile_input import Connect, awaits_close
-from tests.support.loads.hostile.slow_clients import slow_and_idle
+from tests.support.loads.hostile.slow_clients import never_read, slow_and_idle
 from tests.support.loads.hostile.widest_requests import widest_requests
 from tests.support.processes.odradek_process import OdradekBroker, running
 from tests.support.processes.ports import free_port
@@ -40,6 +45,8 @@ PIPELINED = 10_000
 PIPELINED_BYTES = 32 << 20
 DELAY_MS = 3000
 LOGIN_BYTES = 64 * 1024
+REFUSED_FRAMES = 20_000
+"""More of them show nothing: a connection that is refused at its first bytes brings nothing to the parsers."""
 STANDARD_DEVIATIONS_MAX = 6
 """A larger difference between two samples of one distribution occurs once in 500 million runs."""
 
@@ -61,6 +68,9 @@ class Counts(NamedTuple):
     idle: int
     slow: int
     max_idle_s: float
+    readers: int
+    log_bytes: int
+    """What each of the readers asks for."""
     calls: int
     logins: int
     delayed_logins: int
@@ -68,8 +78,23 @@ class Counts(NamedTuple):
     """Of the mutated requests and of the chosen APIs: the few are the same in each run."""
 
 
-FEW = Counts(300, 200, 20, 1, 3, 100, 20, 4.0, 200, 200, 200, 7)
-FULL = Counts(20_000, 10_000, 1_000, 50, len(API), 5_000, 1_000, 120.0, 2_000, 5_000, 1_000, random.randrange(2**32))
+FEW = Counts(300, 200, 20, 1, 3, 100, 20, 4.0, 5, 5_000_000, 200, 200, 200, 7)
+FULL = Counts(
+    frames=int(os.environ.get("ODRADEK_SOAK_FRAMES", "1000000")),
+    junk=10_000,
+    sizes=1_000,
+    bombs=50,
+    apis=len(API),
+    idle=5_000,
+    slow=1_000,
+    max_idle_s=120.0,
+    readers=100,
+    log_bytes=100_000_000,
+    calls=2_000,
+    logins=5_000,
+    delayed_logins=1_000,
+    seed=int(os.environ.get("ODRADEK_SOAK_SEED", str(random.randrange(2**32)))),
+)
 
 
 class Listeners:
@@ -117,15 +142,31 @@ def connect(request: pytest.FixtureRequest, listeners: Listeners, certificates: 
     port = listeners.sasl if request.param == "SASL" else listeners.tls
     context = certificates.context(certificates.client) if request.param == "TLS" else None
 
+    session: ssl.SSLSession | None = None
+
     def opened(broker: OdradekBroker) -> socket.socket:
+        """With TLS: the session of an earlier connection, which costs the broker two thirds of a new one."""
+        nonlocal session
         connection = socket.create_connection((broker.host, port), timeout=15)
-        return connection if context is None else context.wrap_socket(connection, server_hostname="localhost")
+        if context is None:
+            return connection
+        if session is None:
+            with RawClient(broker.host, port, tls=context) as client:
+                client.call(build(ApiKey.API_VERSIONS), 0)  # the ticket comes before the answer
+                session = client.tls_session
+        return context.wrap_socket(connection, server_hostname="localhost", session=session)
 
     return opened
 
 
-def test_mutated_requests(broker: OdradekBroker, counts: Counts, connect: Connect) -> None:
-    hostile_input.mutated_requests(broker, counts.frames, counts.seed, SOON_S, connect)
+@pytest.mark.parametrize(
+    ("connect", "most"),
+    [("TLS", FULL.frames), ("TLS port without TLS", REFUSED_FRAMES), ("SASL", REFUSED_FRAMES)],
+    ids=["TLS", "TLS port without TLS", "SASL"],
+    indirect=["connect"],
+)
+def test_mutated_requests(broker: OdradekBroker, counts: Counts, connect: Connect, most: int) -> None:
+    hostile_input.mutated_requests(broker, min(counts.frames, most), counts.seed, SOON_S, connect)
 
 
 @pytest.mark.parametrize("connect", ["TLS", "SASL"], indirect=True)
@@ -151,6 +192,20 @@ def test_slow_and_idle_clients(
         calls=counts.calls,
         port=listeners.sasl if where == "sasl" else listeners.tls,
         tls=certificates.context(certificates.client) if where == "inside TLS" else None,
+    )
+
+
+def test_clients_inside_tls_that_never_read_their_fetch(
+    broker: OdradekBroker, counts: Counts, listeners: Listeners, certificates: Certificates
+) -> None:
+    make_topic(broker, "t")
+    never_read(
+        broker,
+        readers=counts.readers,
+        log_bytes=counts.log_bytes,
+        port=listeners.tls,
+        tls=certificates.context(certificates.client),
+        calls=counts.calls,
     )
 
 

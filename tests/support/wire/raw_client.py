@@ -43,6 +43,11 @@ class RawClient:
         self._client_id = client_id
         self._correlation_id = 0
 
+    @property
+    def tls_session(self) -> ssl.SSLSession | None:
+        """To be resumed by another connection; the broker's ticket comes with what it sends after the handshake."""
+        return self._socket.session if isinstance(self._socket, ssl.SSLSocket) else None
+
     def __enter__(self) -> Self:
         return self
 

@@ -15,7 +15,9 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -37,6 +39,8 @@ from tests.support.wire.raw_topics import make_topic
 from tests.support.wire.requests import build
 
 AT_A_TIME: Final = 50
+SENDERS: Final = 4
+"""Threads: while the frames of one wait for an answer, or for a TLS handshake, the others send."""
 GIVEN_UP_AFTER_S: Final = 0.25
 """A request that waits (a fetch, a join) is left by its client after that."""
 
@@ -134,21 +138,44 @@ def descriptors(broker: OdradekBroker) -> Counter[str]:
     return found
 
 
+def mutated_frames(seed: int) -> Iterator[bytes]:
+    """With their lengths, without end."""
+    rng = random.Random(seed)
+    seeds = originals(seed)
+    while True:
+        frame = mutated(rng.choice(seeds), seeds, rng)
+        yield struct.pack(">i", len(frame)) + frame
+
+
+def exchange_all(broker: OdradekBroker, frames: Iterator[bytes], connect: Connect) -> None:
+    """As `exchange`, some at a time. What a sender raises is raised."""
+    taking = threading.Lock()
+
+    def send() -> None:
+        while True:
+            with taking:
+                some = list(islice(frames, AT_A_TIME))
+            if not some:
+                return
+            exchange(broker, some, connect)
+
+    with ThreadPoolExecutor(SENDERS) as pool:
+        for sender in [pool.submit(send) for _ in range(SENDERS)]:
+            sender.result()
+
+
 def mutated_requests(
     broker: OdradekBroker, count: int, seed: int, soon_s: float = SOON_S, connect: Connect = plain
 ) -> None:
     """Mutated requests of every API and version."""
     print(f"seed {seed}, {count} frames")
-    rng = random.Random(seed)
-    seeds = originals(seed)
+    frames = mutated_frames(seed)
     watch = Watch(broker)
-    warm = 0
+    warm_up = int(count * WARM_UP_SHARE)
     with watch.looking():
-        for first in range(0, count, AT_A_TIME):
-            frames = [mutated(rng.choice(seeds), seeds, rng) for _ in range(min(AT_A_TIME, count - first))]
-            exchange(broker, [struct.pack(">i", len(frame)) + frame for frame in frames], connect)
-            if not warm and first >= count * WARM_UP_SHARE:
-                warm = resident(broker)
+        exchange_all(broker, islice(frames, warm_up), connect)
+        warm = resident(broker)
+        exchange_all(broker, islice(frames, count - warm_up), connect)
     growth = resident(broker) - warm
     print(f"{count} frames: grown by {growth >> 20} MB, Metadata within {watch.longest_s:.2f} s ({watch.answers})")
     assert watch.longest_s < soon_s

@@ -27,6 +27,9 @@ IDLE_TOLERANCE_S: Final = 10
 CALLS: Final = 2_000
 BACKLOG: Final = 40
 PRODUCE_BYTES: Final = 1_000
+STORED_BYTES: Final = 900_000
+READER_BYTES: Final = 200 << 20
+"""What a broker may need more for all clients that do not read."""
 
 
 def produce(value: bytes) -> Request:
@@ -139,5 +142,48 @@ def slow_and_idle(
         assert all(map(is_open, senders)), "one that sends is not idle"
         for client in silent:
             client.close()
+    eventually(process.num_fds, accept=lambda count: count <= descriptors + 1, timeout_s=60)
+    return alone, beside
+
+
+def never_read(
+    broker: OdradekBroker,
+    *,
+    readers: int,
+    log_bytes: int,
+    port: int = 0,
+    tls: ssl.SSLContext | None = None,
+    calls: int = CALLS,
+) -> tuple[float, float]:
+    """So many clients ask for the whole log of so many bytes, which is in the topic `t`, and read nothing.
+
+    Returns the p99 of a produce in ms, alone and beside them. `port`, `tls`, `calls`: see `slow_and_idle`.
+    """
+    with RawClient(broker.host, broker.port) as client:
+        request = produce(bytes(STORED_BYTES))
+        for _ in range(log_bytes // STORED_BYTES):
+            client.call(request, 8)
+    latencies_ms(broker, calls)
+    alone = p99(latencies_ms(broker, calls))
+    process = psutil.Process(broker.pid)
+    before, descriptors = process.memory_info().rss, process.num_fds()
+    wanted = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": log_bytes}
+    fetch = build(
+        ApiKey.FETCH,
+        replica_id=-1,
+        max_wait_ms=100,
+        min_bytes=1,
+        max_bytes=log_bytes,
+        topics=[{"topic": "t", "partitions": [wanted]}],
+    )
+    clients = [RawClient(broker.host, port or broker.port, tls=tls) for _ in range(readers)]
+    for reader in clients:
+        reader.send(fetch, 11)
+    beside = p99(latencies_ms(broker, calls))
+    grown = process.memory_info().rss - before
+    print(f"{readers} readers: {grown >> 20} MB more, p99 of a produce {alone:.2f} ms, beside them {beside:.2f} ms")
+    assert grown <= READER_BYTES
+    for reader in clients:
+        reader.close()
     eventually(process.num_fds, accept=lambda count: count <= descriptors + 1, timeout_s=60)
     return alone, beside
