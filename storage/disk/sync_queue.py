@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from odradek.storage.disk.file_system import FileSystem
     from odradek.storage.disk.ports import IoPool
 
+    Cut = Callable[[int], None]
     Durable = Callable[[OSError | None], None]
     Content = bytes | Callable[[], bytes]
 
@@ -37,7 +38,8 @@ class Batch:
 
     files: dict[str, Content] = field(default_factory=dict)
     dirs: dict[str, None] = field(default_factory=dict)
-    fds: list[int] = field(default_factory=list)
+    fds: dict[int, Cut | None] = field(default_factory=dict)
+    """Descriptors, and what to do with each before it is synced."""
     is_stored: bool = False
     kept: dict[str, Content] = field(default_factory=dict)
     """Files for which there was no space, or no descriptor."""
@@ -122,12 +124,15 @@ class SyncQueue:
         self._gathering.dirs[path] = None
         self._pump()
 
-    def sync_fd(self, fd: int) -> None:
-        """Sync a file's content and length. The queue takes over the descriptor and closes it."""
+    def sync_fd(self, fd: int, cut: Cut | None = None) -> None:
+        """Sync a file's content and length. The queue takes over the descriptor and closes it.
+
+        `cut` truncates the file before that, in the thread, and before anything that is queued now or later is stored.
+        """
         if self._failure is not None:
             os.close(fd)
             return
-        self._gathering.fds.append(fd)
+        self._gathering.fds[fd] = cut
         self._pump()
 
     def when_durable(self, callback: Durable) -> None:
@@ -222,8 +227,11 @@ class SyncQueue:
 
 
 def _store(fs: FileSystem, batch: Batch) -> None:
-    """Write and fsync the files, then fsync the descriptors, then the directories."""
+    """Cut files, write and fsync the small ones, then fsync the descriptors, then the directories."""
     try:
+        for fd, cut in batch.fds.items():
+            if cut is not None:
+                cut(fd)
         changed_dirs = dict(batch.dirs)
         for path, content in batch.files.items():
             assert isinstance(content, bytes), "contents are resolved before a batch is stored"

@@ -9,7 +9,11 @@ the order:
 
     1. checkpoint a recovery point at or below the offset    `when_cuttable`, which waits for the disk in the background
     2. truncate                                              `truncate_to`, `truncate_fully_and_start_at`
-    3. sync the truncated files                              the sync queue; only then may anything be appended
+    3. cut and sync the truncated files                      the sync queue; only then may anything be appended
+
+The thread of the sync queue cuts the file of the last segment, and does so before it stores any later change of the
+log, such as the leader epochs: a process that dies before has the log of before the truncation, whose end is scanned.
+An append that comes first carries out the cut itself, and so does the end of the segment or of the log.
 
 Apache checkpoints after it has truncated: a loss of power in between leaves a gap that no scan finds.
 
@@ -78,7 +82,8 @@ def truncate_to(log: LogState, offset: int, now_ms: int, producers: ProducerMemo
     log.watermarks.log_start_offset = min(offset, log.watermarks.log_start_offset)
     _rebuild_producers(log, now_ms, producers)
     log.watermarks.update_high_watermark(log.watermarks.high_watermark)
-    log.log_dir.sync_queue.sync_fd(log.segments.active.records.duplicate_fd())
+    records = log.segments.active.records
+    log.log_dir.sync_queue.sync_fd(records.duplicate_fd(), None if records.cut is None else records.cut.carry_out)
     log.log_dir.sync_queue.sync_dir(log.local_log.dir)
     return True
 

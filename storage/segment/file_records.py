@@ -5,8 +5,13 @@ positions by reading batch headers only. A `FileRegion` is a byte range that is 
 sendfile. A region that is being sent pins the descriptor, because the number of a closed descriptor is reused for
 another file.
 
+A cut frees blocks, which takes up to 67 ms on a busy disk. So `cut_later` lowers `size` at once, and a thread truncates
+the file (`FileCut`). What the file has beyond `size` until then are the records of before the cut: a process that dies
+meanwhile leaves the log as it was, and the recovery point is at or below the cut.
+
 Invariants: `size` counts whole batches only (a failed write may leave bytes after it, which are never read and which
-the next append overwrites); the file on disk is at least `size` long while the log is open.
+the next append overwrites); the file on disk is at least `size` long while the log is open; nothing is written, and
+no file is finished, before a cut is carried out.
 
 Kafka: FileRecords, FileLogInputStream.
 """
@@ -15,6 +20,7 @@ from __future__ import annotations
 
 import os
 import struct
+from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -73,10 +79,30 @@ class CorruptLogError(KafkaError):
         super().__init__(ErrorCode.CORRUPT_MESSAGE, message)
 
 
+class FileCut:
+    """The truncation of a file, carried out once: by a thread, or by the event loop if that needs it before."""
+
+    __slots__ = ("_fs", "_is_done", "_lock", "_size")
+
+    def __init__(self, fs: FileSystem, size: int) -> None:
+        self._fs = fs
+        self._size = size
+        self._is_done = False
+        self._lock = Lock()
+        """Whoever comes second waits: a truncation after the next append would remove its records."""
+
+    def carry_out(self, fd: int) -> None:
+        """`fd`: any descriptor of the file. Raises OSError."""
+        with self._lock:
+            if not self._is_done:
+                self._fs.truncate(fd, self._size)
+                self._is_done = True
+
+
 class FileRecords:
     """The `.log` file of a segment."""
 
-    __slots__ = ("_closed", "_fd", "_fs", "_open_files", "_pins", "path", "size")
+    __slots__ = ("_closed", "_fd", "_fs", "_open_files", "_pins", "cut", "path", "size")
 
     def __init__(self, path: str, fs: FileSystem, open_files: OpenFiles, size: int) -> None:
         self.path = path
@@ -86,6 +112,8 @@ class FileRecords:
         self._fd = -1
         self._pins = 0
         self._closed = False
+        self.cut: FileCut | None = None
+        """To be carried out by a thread. It may be done already."""
 
     @classmethod
     def create(cls, path: str, fs: FileSystem, open_files: OpenFiles, preallocate: int = 0) -> FileRecords:
@@ -122,6 +150,8 @@ class FileRecords:
 
     def append(self, parts: Sequence[Bytes]) -> int:
         """Append whole batches; returns their size in bytes. Raises OSError."""
+        if self.cut is not None:
+            self._carry_out_cut()
         fd = self._fd
         if fd < 0:
             fd = self.fileno()
@@ -237,13 +267,31 @@ class FileRecords:
 
     def truncate_to(self, size: int) -> int:
         """Truncate the file; returns the number of removed bytes."""
-        if size > self.size or size < 0:
-            raise ValueError(f"cannot truncate {self.path} of {self.size} bytes to {size}")
+        self._check_cut(size)
+        self._carry_out_cut()
         cut = self.size - size
         if cut or os.fstat(self.fileno()).st_size != size:
             self._fs.truncate(self.fileno(), size)
             self.size = size
         return cut
+
+    def cut_later(self, size: int) -> int:
+        """End at `size` from now on, and leave `cut` to be carried out; returns the number of removed bytes."""
+        self._check_cut(size)
+        self._carry_out_cut()
+        removed = self.size - size
+        self.size = size
+        self.cut = FileCut(self._fs, size)
+        return removed
+
+    def _check_cut(self, size: int) -> None:
+        if size > self.size or size < 0:
+            raise ValueError(f"cannot truncate {self.path} of {self.size} bytes to {size}")
+
+    def _carry_out_cut(self) -> None:
+        if self.cut is not None:
+            self.cut.carry_out(self.fileno())
+            self.cut = None
 
     def undo_append(self, size: int) -> None:
         """Undo a partial or complete append: the file ends at `size` again."""
@@ -252,6 +300,7 @@ class FileRecords:
 
     def trim(self) -> None:
         """Release the preallocated space after the last batch."""
+        self._carry_out_cut()
         if os.fstat(self.fileno()).st_size > self.size:
             self._fs.truncate(self.fileno(), self.size)
 

@@ -384,12 +384,15 @@ class LogSegment:
     # -- truncation and rebuilding -----------------------------------------------------------------
 
     def truncate_to(self, offset: int, now_ms: int) -> int:
-        """Remove the batch that contains the offset and all after it; returns the number of removed bytes."""
+        """Remove the batch that contains the offset and all after it; returns the number of removed bytes.
+
+        The file of the records is not cut yet: that is left to `records.cut`.
+        """
         found = self.translate_offset(offset)
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
         self.txn_index.truncate_to(offset)
-        cut = 0 if found is None else self.records.truncate_to(found.position)
+        cut = 0 if found is None else self.records.cut_later(found.position)
         if not self.records.size:
             self.created_ms = now_ms
             self._rolling_timestamp = None

@@ -221,13 +221,10 @@ class MappedIndex:
 
     def _truncate_to_entries(self, entries: int) -> None:
         """Remove the entries after the first `entries`. They become zeros until the next `trim`: a reader of a running
-        broker's file treats zeros as its end.
+        broker's file treats zeros as its end. The file is not cut, because freeing blocks may take milliseconds.
         """
         dropped = (self.entries - entries) * self._entry.size
         if dropped <= 0:
-            return
-        if entries == 0:
-            self._cut(0)
             return
         kept = entries * self._entry.size
         self._mapping()[kept : kept + dropped] = bytes(dropped)

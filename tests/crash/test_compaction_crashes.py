@@ -57,6 +57,7 @@ class Run:
         self.truncation: int | None = None
         """The offset the log is being cut at."""
         self.is_truncated = False
+        """And that is on the disk: the follower tells its leader no sooner."""
 
     def open(self) -> UnifiedLog:
         self.manager.startup(OVERRIDES)
@@ -184,7 +185,11 @@ def truncation_meets_compaction(run: Run) -> None:
     assert [name for name in os.listdir(log.dir) if name.endswith(".swap")]
     run.truncation = 7
     run.manager.truncate_to({TP: 7})
-    run.is_truncated = True
+
+    def durable(error: OSError | None) -> None:
+        run.is_truncated = error is None
+
+    log.log_dir.sync_queue.when_durable(durable)
     for _ in range(5):
         run.step()
     run.manager.shutdown()

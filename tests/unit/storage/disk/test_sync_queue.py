@@ -167,6 +167,17 @@ def test_descriptors_given_are_closed(setup: Setup) -> None:
         os.fstat(fd)
 
 
+def test_a_file_is_cut_before_anything_else_is_stored(setup: Setup) -> None:
+    cut_when: list[list[str]] = []
+    fd = os.open(setup.file("cut"), os.O_CREAT | os.O_RDWR)
+    setup.queue.write_later(setup.file("a"), b"1")
+    setup.queue.sync_fd(fd, lambda given: cut_when.append([str(given == fd), *sorted(os.listdir(setup.path))]))
+    setup.queue.write(setup.file("b"), b"2")
+    assert not cut_when
+    setup.pool.run_all()
+    assert cut_when == [["True", "cut"]]
+
+
 def test_drain_stores_what_is_queued(setup: Setup) -> None:
     setup.queue.write(setup.file("a"), b"1")
     setup.queue.write(setup.file("b"), b"2")

@@ -53,6 +53,58 @@ def test_truncated_log_survives_a_restart(log: UnifiedLog, tmp_path: Path) -> No
     assert again.latest_epoch == 9
 
 
+class TestTheFileIsCutByAThread:
+    """A segment of eight records is cut at 5; the I/O pool has not begun."""
+
+    @pytest.fixture
+    def pool(self) -> DeferredIoPool:
+        return DeferredIoPool()
+
+    @pytest.fixture
+    def log(self, tmp_path: Path, pool: DeferredIoPool) -> UnifiedLog:
+        log = Disk(tmp_path, io_pool=pool).log()
+        for number in range(8):
+            append(log, b"%d" % number, epoch=number // 2)
+        pool.run_all()
+        log.truncate_to(5)
+        return log
+
+    def size(self, log: UnifiedLog) -> int:
+        return Path(log.segments.active.records.path).stat().st_size
+
+    def test_nothing_is_durable_before_it_is_cut(self, log: UnifiedLog, pool: DeferredIoPool) -> None:
+        durable: list[OSError | None] = []
+        log.log_dir.sync_queue.when_durable(durable.append)
+        assert (log.log_end_offset, durable) == (5, [])
+        assert self.size(log) > log.segments.active.size
+        pool.run_all()
+        assert durable == [None]
+        assert self.size(log) == log.segments.active.size
+
+    def test_a_leader_may_append_before(self, log: UnifiedLog, tmp_path: Path, pool: DeferredIoPool) -> None:
+        append(log, b"other", epoch=9)
+        pool.run_all()
+        log.close()
+        again = Disk(tmp_path).log()
+        assert values_of(read_all(again)) == [b"0", b"1", b"2", b"3", b"4", b"other"]
+        assert again.latest_epoch == 9
+
+    def test_a_kill_before_leaves_the_log_as_it_was(self, log: UnifiedLog, tmp_path: Path) -> None:
+        again = Disk(tmp_path).log()
+        assert values_of(read_all(again)) == [b"%d" % number for number in range(8)]
+        assert (again.log_end_offset, again.latest_epoch) == (8, 3)
+
+    def test_a_clean_stop_cuts_it(self, log: UnifiedLog, tmp_path: Path) -> None:
+        log.close()
+        again = Disk(tmp_path).log(clean=True)
+        assert values_of(read_all(again)) == [b"0", b"1", b"2", b"3", b"4"]
+
+    def test_a_segment_that_ends_is_cut(self, log: UnifiedLog) -> None:
+        cut = log.segments.active
+        log.roll()
+        assert Path(cut.records.path).stat().st_size == cut.size
+
+
 def test_empty_log_begins_at_the_given_offset(log: UnifiedLog) -> None:
     log.truncate_fully_and_start_at(100, 90)
     assert (log.log_start_offset, log.log_end_offset) == (90, 100)

@@ -16,6 +16,7 @@ from odradek.protocol.records.record import Record
 from odradek.storage.disk.file_system import OsFileSystem
 from odradek.storage.disk.open_files import OpenFiles
 from odradek.storage.segment.file_records import CorruptLogError, FileRecords
+from tests.support.disks.faulty_disk import FaultyFileSystem, io_error
 from tests.support.disks.logs import NOW, batch
 
 
@@ -118,6 +119,69 @@ def test_truncation(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="cannot truncate"):
         records.truncate_to(5)
     records.close()
+
+
+class TestCutLater:
+    """The records end at once; the file is cut by whoever comes first, and once."""
+
+    @pytest.fixture
+    def records(self, tmp_path: Path) -> FileRecords:
+        records = new_records(tmp_path)
+        records.append([b"abcdefgh"])
+        assert records.cut_later(3) == 5
+        return records
+
+    def test_the_end_is_lower_and_the_file_is_as_before(self, records: FileRecords) -> None:
+        assert (records.size, records.read(0, 100), records.region(2, 100).size_in_bytes) == (3, b"abc", 1)
+        assert Path(records.path).read_bytes() == b"abcdefgh"
+
+    def test_a_thread_cuts_the_file(self, records: FileRecords) -> None:
+        cut, fd = records.cut, records.duplicate_fd()
+        assert cut is not None
+        cut.carry_out(fd)
+        os.close(fd)
+        assert Path(records.path).read_bytes() == b"abc"
+
+    def test_an_append_comes_after_the_cut_and_stays(self, records: FileRecords) -> None:
+        cut, fd = records.cut, records.duplicate_fd()
+        assert cut is not None
+        records.append([b"X"])
+        assert Path(records.path).read_bytes() == b"abcX"
+        cut.carry_out(fd)
+        os.close(fd)
+        assert Path(records.path).read_bytes() == b"abcX", "the thread comes too late"
+
+    def test_a_finished_file_is_cut(self, records: FileRecords) -> None:
+        records.trim()
+        assert Path(records.path).read_bytes() == b"abc"
+
+    def test_a_second_cut_is_the_one_that_counts(self, records: FileRecords) -> None:
+        first, fd = records.cut, records.duplicate_fd()
+        assert first is not None
+        records.cut_later(1)
+        first.carry_out(fd)
+        os.close(fd)
+        records.trim()
+        assert Path(records.path).read_bytes() == b"a"
+
+    def test_a_cut_that_fails_is_done_before_the_next_append(self, tmp_path: Path) -> None:
+        fs = FaultyFileSystem(failure=io_error, for_good=False)
+        records = FileRecords.create(str(tmp_path / "0.log"), fs, OpenFiles())
+        records.append([b"abcdefgh"])
+        records.cut_later(3)
+        fs.fail_at = fs.count + 1
+        with pytest.raises(OSError, match="Input/output"):
+            records.append([b"X"])
+        assert fs.failed.startswith("truncate")
+        records.append([b"Y"])
+        assert Path(records.path).read_bytes() == b"abcY"
+
+    @pytest.mark.parametrize("size", [-1, 9])
+    def test_sizes_that_the_file_does_not_have_are_refused(self, tmp_path: Path, size: int) -> None:
+        records = new_records(tmp_path)
+        records.append([b"abcdefgh"])
+        with pytest.raises(ValueError, match="cannot truncate"):
+            records.cut_later(size)
 
 
 def test_preallocated_space_is_given_back(tmp_path: Path) -> None:
