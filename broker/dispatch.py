@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 from odradek.broker.apis import HANDLERS, version_gates
 from odradek.broker.error_responses import error_response
 from odradek.broker.metadata.first_metadata import ANSWERED_FROM_THE_CACHE, ASKS_FOR_BROKERS
-from odradek.broker.network.requests.large_requests import LargeRequests
+from odradek.broker.network.requests.large_requests import LargeRequests, Slot
 from odradek.broker.network.requests.loop_time import TimedCoroutine, timed_steps
 from odradek.broker.network.requests.request import COUNTED_BY_REQUEST, RequestContext, RequestTimes
 from odradek.broker.network.requests.request_observer import RequestObservers, observer_of
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from odradek.broker.metadata.first_metadata import FirstMetadata
     from odradek.broker.network.connection.connection import Connection
     from odradek.broker.network.frames.memory_pool import Memory
-    from odradek.broker.network.requests.large_requests import Slot
     from odradek.broker.network.requests.request import RequestCounter, RequestCounters, RequestObserver
     from odradek.broker.network.requests.request_interceptor import RequestInterceptor
     from odradek.protocol.codec.schema import Request, Response
@@ -54,6 +53,30 @@ logger = logging.getLogger(__name__)
 
 LARGE_FRAME_BYTES: Final = 64 * 1024
 """Larger frames are decoded in slices: 64 KiB can name 16,000 partitions, which takes 5 ms."""
+
+WAIT_FOR_THE_CONTROLLER: Final = frozenset(
+    {
+        ApiKey.ALTER_CLIENT_QUOTAS,
+        ApiKey.ALTER_CONFIGS,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        ApiKey.CREATE_ACLS,
+        ApiKey.CREATE_PARTITIONS,
+        ApiKey.CREATE_TOPICS,
+        ApiKey.DELETE_ACLS,
+        ApiKey.DELETE_TOPICS,
+        ApiKey.DESCRIBE_CONFIGS,
+        ApiKey.ELECT_LEADERS,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+    }
+)
+"""Their values are in memory until the answer. Large ones have places of their own: other requests must not wait for
+the controller.
+"""
+
+WAIT_FOR_NO_OTHER: Final = frozenset(
+    {ApiKey.PRODUCE, ApiKey.LEADER_AND_ISR, ApiKey.STOP_REPLICA, ApiKey.UPDATE_METADATA}
+)
+"""The records of Produce stay bytes; for what the controller sends, requests of clients may be waiting."""
 
 
 class Route:
@@ -100,6 +123,7 @@ class Dispatcher:
         "_handlers",
         "_in_background",
         "_interceptor",
+        "_large_admin_requests",
         "_large_requests",
         "_now_ns",
         "_observer",
@@ -134,6 +158,7 @@ class Dispatcher:
         self._counters: RequestCounters | None = None
         self._interceptor: RequestInterceptor | None = None
         self._large_requests = LargeRequests()
+        self._large_admin_requests = LargeRequests()
 
     def intercept(self, interceptor: RequestInterceptor | None) -> None:
         """Give each request from now on to the interceptor in place of its handler; None: to its handler again."""
@@ -230,7 +255,9 @@ class Dispatcher:
     def _decode_and_handle(
         self, connection: Connection, route: Route, ctx: RequestContext, frame: memoryview, position: int
     ) -> Steps:
-        if ctx.header.api_key != ApiKey.PRODUCE:  # its records stay bytes
+        if ctx.header.api_key in WAIT_FOR_THE_CONTROLLER:
+            yield from self._large_admin_requests.admit(ctx)
+        elif ctx.header.api_key not in WAIT_FOR_NO_OTHER:
             yield from self._large_requests.admit(ctx)
         try:
             request = yield from decode_in_steps(route.request_type, frame, ctx.header.api_version, position)
@@ -255,12 +282,21 @@ class Dispatcher:
         """Run `work` for a request in a task. Implements `services.Spawn`."""
         ctx.slices = self._slices
         timed = work if ctx.times is None else TimedCoroutine(ctx.times, work)
-        self._in_background(self._run(ctx, request, timed))
+        slot = ctx.memory if ctx.header.api_key in WAIT_FOR_THE_CONTROLLER else None
+        if isinstance(slot, Slot):
+            slot.hold()
+            self._in_background(self._run_in_slot(ctx, request, timed, slot))
+        else:
+            self._in_background(self._run(ctx, request, timed))
 
     def in_slices(self, ctx: RequestContext, request: Request, work: Steps) -> None:
         """Run `work` for a request in slices. Implements `services.InSlices`."""
         ctx.slices = self._slices
-        memory, ctx.memory = ctx.memory, None
+        memory = ctx.memory
+        if isinstance(memory, Slot):
+            memory.hold()
+        else:
+            ctx.memory = None
         steps = self._in_steps(ctx, request, work, memory)
         if ctx.times is not None:
             ctx.times.is_in_slices = True
@@ -310,6 +346,12 @@ class Dispatcher:
             await work
         except Exception as error:  # noqa: BLE001 - as in `_handle`
             self._refuse(self._routes[ctx.header.api_key], ctx, request, error)
+
+    async def _run_in_slot(self, ctx: RequestContext, request: Request, work: Awaitable[None], slot: Slot) -> None:
+        try:
+            await self._run(ctx, request, work)
+        finally:
+            slot.release()
 
     def _refuse(self, route: Route, ctx: RequestContext, request: Request, error: Exception) -> None:
         if not isinstance(error, KafkaError):

@@ -35,6 +35,7 @@ from odradek.broker.network.connection.unread_tls import unread_tls_bytes
 from odradek.broker.network.frames.frame_assembler import FrameAssembler, FrameSizeError
 from odradek.broker.network.frames.large_frame_receiver import LargeFrameReceiver
 from odradek.broker.network.frames.memory_pool import ConnectionMemory
+from odradek.broker.network.requests.large_requests import Slot
 from odradek.broker.network.requests.request_observer import complete_all
 from odradek.broker.network.requests.throttles import Throttles
 from odradek.broker.network.responses.response_sender import FileRegion, ResponseSender, retaining
@@ -234,7 +235,18 @@ class Connection(asyncio.Protocol):
         self._ready(ctx, sender)
 
     def _encoding(self, ctx: RequestContext, response: Response) -> Steps:
-        """Encode, in steps, a response that may be large."""
+        """Encode, in steps, a response that may be large; the next large request begins when that is done."""
+        slot = ctx.memory
+        if not isinstance(slot, Slot):
+            yield from self._encoding_steps(ctx, response)
+            return
+        slot.hold()
+        try:
+            yield from self._encoding_steps(ctx, response)
+        finally:
+            slot.release()
+
+    def _encoding_steps(self, ctx: RequestContext, response: Response) -> Steps:
         header = ctx.header
         try:
             parts = yield from encode_response_in_steps(

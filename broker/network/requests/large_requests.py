@@ -1,7 +1,8 @@
-"""How many large requests are in memory as values at a time.
+"""How many bytes of large requests are in memory as values at a time.
 
-The arrays of one megabyte become values of up to 46 MB. Requests of different connections are handled in turns, so all
-of them would be in memory at once. Those above the limit wait as they have arrived, undecoded.
+The arrays of one megabyte become values of up to 64 MB, and so may those of the response. Requests of different
+connections are handled in turns, so all of them would be in memory at once. Those above the limit wait as they have
+arrived, undecoded.
 """
 
 from __future__ import annotations
@@ -15,56 +16,74 @@ from odradek.timer.sliced_work import Steps, Wait
 if TYPE_CHECKING:
     from odradek.broker.network.frames.memory_pool import Memory
 
-LARGE_REQUESTS_MAX: Final = 4
+LARGE_REQUESTS_BYTES: Final = 1 << 20
+"""Of their frames. A larger request is handled when no other one is."""
 
 
 class HasMemory(Protocol):
     """A `RequestContext`."""
 
     memory: Memory | Slot | None
+    size: int
 
 
 class Slot:
-    """The place of one request. It takes the place of the request's memory, and is released when that would be."""
+    """The place of one request, in place of the request's memory. Everybody who works with its values, or with those
+    of its response, holds it and releases it; at first that is the handler.
+    """
 
-    __slots__ = ("_memory", "_requests")
+    __slots__ = ("_holders", "_memory", "_requests", "_size")
 
-    def __init__(self, requests: LargeRequests, memory: Memory | Slot | None) -> None:
-        self._requests: LargeRequests | None = requests
+    def __init__(self, requests: LargeRequests, size: int, memory: Memory | Slot | None) -> None:
+        self._requests = requests
+        self._size = size
         self._memory = memory
+        self._holders = 1
+
+    def hold(self) -> None:
+        """Keep the place until one more `release`. It cannot be taken again when it is given away."""
+        if self._holders:
+            self._holders += 1
 
     def release(self) -> None:
-        """Let the next one begin. A second call does nothing."""
-        if self._memory is not None:
-            self._memory.release()
-        requests, self._requests = self._requests, None
-        if requests is not None:
-            requests.ended()
+        """The last one lets the next request begin. Does nothing when the place is given away."""
+        if not self._holders:
+            return
+        self._holders -= 1
+        if not self._holders:
+            if self._memory is not None:
+                self._memory.release()
+            self._requests.ended(self._size)
 
 
 class LargeRequests:
-    """At most `LARGE_REQUESTS_MAX` requests are decoded and handled; the others wait in the order of their arrival.
+    """Up to `LARGE_REQUESTS_BYTES` are decoded, handled and answered; the others wait in the order of their arrival.
 
-    A request that waits for something else, such as records or the controller, does not count any more.
+    A request that waits for something else, such as records or replicas, does not count any more.
     """
 
-    __slots__ = ("_free", "_waiting")
+    __slots__ = ("_bytes", "_waiting")
 
     def __init__(self) -> None:
-        self._free = LARGE_REQUESTS_MAX
-        self._waiting: deque[Callable[[], None]] = deque()
+        self._bytes = 0
+        self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
 
     def admit(self, ctx: HasMemory) -> Steps:
         """Wait for a place, which `ctx.memory` holds from then on."""
-        if self._free:
-            self._free -= 1
+        size = ctx.size
+        if self._waiting or not self._has_room(size):
+            yield Wait(lambda go_on: self._waiting.append((size, go_on)))
         else:
-            yield Wait(self._waiting.append)
-        ctx.memory = Slot(self, ctx.memory)
+            self._bytes += size
+        ctx.memory = Slot(self, size, ctx.memory)
 
-    def ended(self) -> None:
-        """The handler of a request is done: the next one gets its place."""
-        if self._waiting:
-            self._waiting.popleft()()
-        else:
-            self._free += 1
+    def ended(self, size: int) -> None:
+        """A request is over: the next ones that have room get their places."""
+        self._bytes -= size
+        while self._waiting and self._has_room(self._waiting[0][0]):
+            following, go_on = self._waiting.popleft()
+            self._bytes += following
+            go_on()
+
+    def _has_room(self, size: int) -> bool:
+        return not self._bytes or self._bytes + size <= LARGE_REQUESTS_BYTES

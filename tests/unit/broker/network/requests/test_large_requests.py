@@ -3,7 +3,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import cast
 
-from odradek.broker.network.requests.large_requests import LARGE_REQUESTS_MAX, LargeRequests
+from odradek.broker.network.requests.large_requests import LARGE_REQUESTS_BYTES, LargeRequests, Slot
 from odradek.broker.network.requests.request import RequestContext
 from odradek.timer.clock import ManualClock
 from odradek.timer.sliced_work import SlicedWork, Steps
@@ -27,8 +27,8 @@ class Requests:
         self._slices = SlicedWork(self.timer, clock, in_turns=True)
         self._large = LargeRequests()
 
-    def arrive(self, memory: object | None = None) -> RequestContext:
-        ctx = cast("RequestContext", SimpleNamespace(memory=memory, is_admitted=False))
+    def arrive(self, size: int = LARGE_REQUESTS_BYTES // 4, memory: object | None = None) -> RequestContext:
+        ctx = cast("RequestContext", SimpleNamespace(memory=memory, size=size, is_admitted=False))
 
         def work() -> Steps:
             yield from self._large.admit(ctx)
@@ -42,33 +42,67 @@ class Requests:
         return [ctx.is_admitted for ctx in found]  # type: ignore[attr-defined]
 
 
+def slot(ctx: RequestContext) -> Slot:
+    assert isinstance(ctx.memory, Slot)
+    return ctx.memory
+
+
 def test_requests_above_the_limit_wait_in_order() -> None:
     requests = Requests()
-    found = [requests.arrive() for _ in range(LARGE_REQUESTS_MAX + 2)]
-    assert requests.admitted(found) == [True] * LARGE_REQUESTS_MAX + [False, False]
-    assert found[1].memory is not None
-    found[1].memory.release()
-    assert requests.admitted(found) == [True] * LARGE_REQUESTS_MAX + [True, False]
-    found[1].memory.release()
+    found = [requests.arrive() for _ in range(6)]
+    assert requests.admitted(found) == [True] * 4 + [False, False]
+    slot(found[1]).release()
+    assert requests.admitted(found) == [True] * 5 + [False]
+    slot(found[1]).release()
     assert requests.admitted(found)[-1] is False, "its place is given away once"
-    assert found[0].memory is not None
-    found[0].memory.release()
+    slot(found[0]).release()
+    assert all(requests.admitted(found))
+
+
+def test_a_request_above_the_limit_is_alone() -> None:
+    requests = Requests()
+    found = [requests.arrive(size) for size in (10, LARGE_REQUESTS_BYTES + 1, 10)]
+    assert requests.admitted(found) == [True, False, False], "none overtakes another"
+    slot(found[0]).release()
+    assert requests.admitted(found) == [True, True, False]
+    slot(found[1]).release()
+    assert all(requests.admitted(found))
+
+
+def test_small_ones_get_the_room_of_a_large_one() -> None:
+    requests = Requests()
+    found = [requests.arrive(size) for size in (LARGE_REQUESTS_BYTES, 10, 10)]
+    assert requests.admitted(found) == [True, False, False]
+    slot(found[0]).release()
     assert all(requests.admitted(found))
 
 
 def test_places_are_free_again() -> None:
     requests = Requests()
-    for _ in range(3 * LARGE_REQUESTS_MAX):
+    for _ in range(12):
         ctx = requests.arrive()
         assert requests.admitted([ctx]) == [True]
-        assert ctx.memory is not None
-        ctx.memory.release()
+        slot(ctx).release()
+
+
+def test_a_place_is_given_away_by_the_last_who_holds_it() -> None:
+    requests = Requests()
+    found = [requests.arrive(LARGE_REQUESTS_BYTES) for _ in range(3)]
+    slot(found[0]).hold()
+    slot(found[0]).release()
+    assert requests.admitted(found) == [True, False, False]
+    slot(found[0]).release()
+    assert requests.admitted(found) == [True, True, False]
+    slot(found[0]).hold()
+    slot(found[0]).release()
+    assert requests.admitted(found) == [True, True, False], "it belongs to another one now"
 
 
 def test_the_memory_of_the_request_goes_with_its_place() -> None:
     memory = Memory()
-    ctx = Requests().arrive(memory)
+    ctx = Requests().arrive(memory=memory)
+    slot(ctx).hold()
+    slot(ctx).release()
     assert memory.released == 0
-    assert ctx.memory is not None
-    ctx.memory.release()
+    slot(ctx).release()
     assert memory.released == 1
