@@ -293,10 +293,11 @@ class Dispatcher:
         """Run `work` for a request in slices. Implements `services.InSlices`."""
         ctx.slices = self._slices
         memory = ctx.memory
-        if isinstance(memory, Slot):
-            memory.hold()
-        else:
-            ctx.memory = None
+        if memory is not None:
+            if isinstance(memory, Slot):
+                memory.hold()
+            else:
+                ctx.memory = None
         steps = self._in_steps(ctx, request, work, memory)
         if ctx.times is not None:
             ctx.times.is_in_slices = True

@@ -35,7 +35,7 @@ from odradek.broker.network.connection.unread_tls import unread_tls_bytes
 from odradek.broker.network.frames.frame_assembler import FrameAssembler, FrameSizeError
 from odradek.broker.network.frames.large_frame_receiver import LargeFrameReceiver
 from odradek.broker.network.frames.memory_pool import ConnectionMemory
-from odradek.broker.network.requests.large_requests import Slot
+from odradek.broker.network.requests.large_requests import keeping_place
 from odradek.broker.network.requests.request_observer import complete_all
 from odradek.broker.network.requests.throttles import Throttles
 from odradek.broker.network.responses.response_sender import FileRegion, ResponseSender, retaining
@@ -217,14 +217,13 @@ class Connection(asyncio.Protocol):
         """Send the response as soon as the earlier ones are sent."""
         sender = self._sender
         if self._close_reason is not None or sender is None:
-            complete_all((ctx,))
-            return
+            return complete_all((ctx,))
         if response is not None:
             if self._reset is not None:
                 return self.abort(CloseReason.CONNECTION_FAILED, self._reset)
             if ctx.slices is not None:
-                ctx.slices.submit(self._encoding(ctx, response))
-                return
+                work = self._encoding(ctx, response)
+                return ctx.slices.submit(work if ctx.memory is None else keeping_place(ctx.memory, work))
             try:
                 header = ctx.header
                 parts = encode_response_parts(header.api_key, header.api_version, header.correlation_id, response)
@@ -235,18 +234,7 @@ class Connection(asyncio.Protocol):
         self._ready(ctx, sender)
 
     def _encoding(self, ctx: RequestContext, response: Response) -> Steps:
-        """Encode, in steps, a response that may be large; the next large request begins when that is done."""
-        slot = ctx.memory
-        if not isinstance(slot, Slot):
-            yield from self._encoding_steps(ctx, response)
-            return
-        slot.hold()
-        try:
-            yield from self._encoding_steps(ctx, response)
-        finally:
-            slot.release()
-
-    def _encoding_steps(self, ctx: RequestContext, response: Response) -> Steps:
+        """Encode, in steps, a response that may be large."""
         header = ctx.header
         try:
             parts = yield from encode_response_in_steps(

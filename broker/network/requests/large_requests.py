@@ -56,6 +56,19 @@ class Slot:
             self._requests.ended(self._size)
 
 
+def keeping_place(memory: Memory | Slot | None, work: Steps) -> Steps:
+    """`work` for a request, which keeps the request's place, if it has one, until the work is done."""
+    return _holding(memory, work) if isinstance(memory, Slot) else work
+
+
+def _holding(slot: Slot, work: Steps) -> Steps:
+    slot.hold()
+    try:
+        yield from work
+    finally:
+        slot.release()
+
+
 class LargeRequests:
     """Up to `LARGE_REQUESTS_BYTES` are decoded, handled and answered; the others wait in the order of their arrival.
 

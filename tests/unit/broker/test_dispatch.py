@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
 import struct
 from collections.abc import Callable, Iterator
@@ -20,7 +19,6 @@ from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.headers import RequestHeader, decode_response, encode_request
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from odradek.protocol.messages.describe_groups import (
     DescribedGroup,
     DescribeGroupsRequest,
@@ -32,11 +30,9 @@ from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatRespo
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.protocol.messages.produce import ProduceRequest
 from odradek.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
-from odradek.protocol.messages.stop_replica import StopReplicaRequest, StopReplicaResponse, StopReplicaTopicState
-from odradek.timer.clock import ManualClock
-from odradek.timer.sliced_work import IMMEDIATE_STEPS, SLICE_MS, Steps, Wait
+from odradek.timer.sliced_work import IMMEDIATE_STEPS, Steps
 from tests.support.in_process.connections.dispatching import Broker, Handle
-from tests.support.in_process.connections.network import Link, MemoryRegion
+from tests.support.in_process.connections.network import MemoryRegion
 
 
 @pytest.fixture
@@ -349,93 +345,6 @@ def test_a_large_request_gives_its_place_to_the_next(broker: Broker) -> None:
         while broker.timer.size:
             broker.timer.advance()
     assert asked == numbers
-
-
-class TestPlacesOfLargeRequests:
-    """Two clients with a request each that take more than all the places together."""
-
-    COUNT = LARGE_REQUESTS_BYTES // 20
-
-    def advance(self, broker: Broker) -> None:
-        while broker.timer.size:
-            broker.timer.advance()
-
-    def send(self, broker: Broker, request: Request, version: int) -> Link:
-        link = Link(broker.owner)
-        payload = encode_request(RequestHeader(request.API_KEY, version, 5, "me"), request)
-        link.receive(struct.pack(">i", len(payload)) + payload)
-        return link
-
-    def test_a_place_is_kept_until_the_answer_is_encoded(self, broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The values of an answer need as much memory."""
-        answered: list[bool] = []
-        now = itertools.count(step=SLICE_MS)
-
-        def handle(services: object, ctx: RequestContext, request: Request) -> None:
-            answered.append(bool(first.wire.data))
-            ctx.reply(described(2 * self.COUNT))
-
-        broker.serve(ApiKey.DESCRIBE_GROUPS, handle)
-        first = self.send(broker, many(self.COUNT), 5)
-        self.send(broker, many(self.COUNT), 5)
-        monkeypatch.setattr(ManualClock, "monotonic_ms", lambda clock: next(now))  # each slice is one step
-        self.advance(broker)
-        assert answered == [False, True]
-
-    def test_a_request_that_waits_for_the_controller_keeps_its_place(self, broker: Broker) -> None:
-        """And no other kind of requests waits for it."""
-        asked: list[int] = []
-        is_over = asyncio.Event()
-
-        async def work(ctx: RequestContext) -> None:
-            await is_over.wait()
-            ctx.reply(DeleteTopicsResponse())
-
-        def spawning(services: object, ctx: RequestContext, request: Request) -> None:
-            asked.append(ctx.header.api_key)
-            broker.dispatcher.spawn(ctx, request, work(ctx))
-
-        def handle(services: object, ctx: RequestContext, request: Request) -> None:
-            asked.append(ctx.header.api_key)
-            ctx.reply(described(1))
-
-        async def scenario() -> None:
-            broker.serve(ApiKey.DELETE_TOPICS, spawning)
-            broker.serve(ApiKey.DESCRIBE_GROUPS, handle)
-            request = DeleteTopicsRequest(topic_names=["t" * 100] * (LARGE_REQUESTS_BYTES // 150), timeout_ms=1)
-            for _ in range(2):
-                self.send(broker, request, 1)
-            self.send(broker, many(self.COUNT), 5)
-            self.advance(broker)
-            assert asked == [ApiKey.DELETE_TOPICS, ApiKey.DESCRIBE_GROUPS]
-            is_over.set()
-            await asyncio.gather(*broker.tasks)
-            self.advance(broker)
-            assert asked[2:] == [ApiKey.DELETE_TOPICS]
-            await asyncio.gather(*broker.tasks)
-
-        asyncio.run(scenario())
-
-    def test_what_the_controller_sends_waits_for_no_client(self, broker: Broker) -> None:
-        asked: list[int] = []
-        kept: list[object] = []
-
-        def waiting(services: object, ctx: RequestContext, request: Request) -> None:
-            asked.append(ctx.header.api_key)
-            broker.dispatcher.in_slices(ctx, request, (Wait(kept.append) for _ in range(1)))
-
-        def handle(services: object, ctx: RequestContext, request: Request) -> None:
-            asked.append(ctx.header.api_key)
-            ctx.reply(StopReplicaResponse())
-
-        broker.serve(ApiKey.DESCRIBE_GROUPS, waiting)
-        broker.serve(ApiKey.STOP_REPLICA, handle)
-        for _ in range(2):
-            self.send(broker, many(self.COUNT), 5)
-        states = [StopReplicaTopicState(topic_name="t" * 100)] * 1000
-        self.send(broker, StopReplicaRequest(topic_states=states), 4)
-        self.advance(broker)
-        assert sorted(asked) == [ApiKey.STOP_REPLICA, ApiKey.DESCRIBE_GROUPS], "one of the two clients"
 
 
 def test_a_large_frame_that_is_no_request_closes_the_connection(broker: Broker) -> None:
