@@ -24,6 +24,7 @@ class LogSegments:
     """A sorted map from base offset to segment; every read searches it."""
 
     __slots__ = ("_bases", "_maxima", "_segments", "active")
+    __deletable__ = ("active",)  # mypyc refuses `del` of an attribute that is not named here
 
     active: LogSegment
     """The last segment: appends go to it. Unset without segments."""
