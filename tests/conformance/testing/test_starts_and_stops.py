@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import statistics
 import threading
 import time
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from odradek.testing import Broker
+from tests.support.disks.open_descriptors import count_after_collection
 from tests.support.testing import asking  # noqa: F401 - registers the questions
 
 WARM_START_MS = 30
@@ -20,14 +20,10 @@ BUSY_MACHINE = 10
 """How much longer it may take while other tests run beside this one."""
 
 
-def descriptors() -> int:
-    return len(os.listdir("/proc/self/fd"))
-
-
 def starts_and_stops(count: int) -> float:
     """The median of the start times in ms. Two brokers run at a time, so that their ports must differ."""
     Broker().start().stop()
-    before = descriptors(), threading.active_count()
+    before = count_after_collection(), threading.active_count()
     times_ms = []
     running: list[Broker] = []
     for _ in range(count):
@@ -38,7 +34,7 @@ def starts_and_stops(count: int) -> float:
         if len(running) == 2:
             running.pop(0).stop()
     running.pop().stop()
-    assert (descriptors(), threading.active_count()) == before
+    assert (count_after_collection(), threading.active_count()) == before
     return statistics.median(times_ms)
 
 
@@ -56,9 +52,9 @@ def test_a_thousand_starts_and_stops() -> None:
 def test_resets_leave_no_thread_no_descriptor_and_no_file() -> None:
     with Broker() as broker:
         broker.reset()
-        before = descriptors(), threading.active_count()
+        before = count_after_collection(), threading.active_count()
         directory = Path(str(broker.ask("log_directory"))).parent
         for _ in range(20):
             broker.reset()
             assert len(list(directory.iterdir())) == 1
-        assert (descriptors(), threading.active_count()) == before
+        assert (count_after_collection(), threading.active_count()) == before

@@ -16,6 +16,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
 CONNECT_TIMEOUT_S = 20
+TAKEOVERS_MAX = 10
 PASSWORD_SECRET = 0xB3415C00  # ZooKeeperServer.superSecret
 PASSWORD_BYTES = 16
 
@@ -121,15 +122,21 @@ class ClusterTree:
         return len(states) == len(node["partitions"]) and all(state.is_complete for state in states.values())
 
     def expire(self, broker_id: int) -> None:
-        """End the session in which the broker is registered, at once."""
+        """End the session in which the broker is registered, at once.
+
+        The broker connects again as soon as its session is taken over, and may get it back before it is closed.
+        """
         stat = self.client.exists(f"/brokers/ids/{broker_id}")
         assert stat is not None, f"broker {broker_id} is not registered"
         session = (stat.ephemeralOwner, password_of(stat.ephemeralOwner))
-        thief = KazooClient(hosts=self._connect.partition("/")[0], client_id=session, timeout=CONNECT_TIMEOUT_S)
-        thief.start(CONNECT_TIMEOUT_S)
-        thief.stop()
-        thief.close()
-        assert self.broker_epoch(broker_id) != stat.czxid
+        for _ in range(TAKEOVERS_MAX):
+            thief = KazooClient(hosts=self._connect.partition("/")[0], client_id=session, timeout=CONNECT_TIMEOUT_S)
+            thief.start(CONNECT_TIMEOUT_S)
+            thief.stop()
+            thief.close()
+            if self.broker_epoch(broker_id) != stat.czxid:
+                return
+        raise AssertionError(f"broker {broker_id} has got its session back {TAKEOVERS_MAX} times")
 
 
 def password_of(session_id: int) -> bytes:

@@ -14,6 +14,7 @@ from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.disk.descriptors import DescriptorLimits
 from odradek.storage.disk.open_files import HEADROOM, OpenFiles
 from tests.support.disks.logs import Disk, append, read_all
+from tests.support.disks.open_descriptors import count_after_collection
 
 OVERRIDES = {"segment.bytes": "200", "index.interval.bytes": "0"}
 
@@ -113,7 +114,7 @@ def test_a_log_works_with_as_few_descriptors_as_the_kernel_leaves(tmp_path: Path
     disk = Disk(tmp_path)
     logs = [disk.log(OVERRIDES, tp=TopicPartition("t", number)) for number in range(40)]
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    in_use = len(os.listdir("/proc/self/fd"))
+    in_use = count_after_collection()
     resource.setrlimit(resource.RLIMIT_NOFILE, (in_use + 20, hard))
     try:
         for log in logs:

@@ -11,12 +11,9 @@ from odradek.storage.config.log_config import LogConfig
 from odradek.storage.disk.file_system import OsFileSystem
 from odradek.storage.segment.new_segment_files import create_segment_files
 from tests.support.disks.faulty_disk import FaultyFileSystem, io_error
+from tests.support.disks.open_descriptors import open_below
 
 NAMES = ["00000000000000000007.index", "00000000000000000007.log", "00000000000000000007.timeindex"]
-
-
-def open_descriptors() -> int:
-    return len(os.listdir("/proc/self/fd"))
 
 
 @pytest.mark.parametrize("preallocate", [True, False])
@@ -32,8 +29,7 @@ def test_the_files_are_those_of_kafka(tmp_path: Path, preallocate: bool) -> None
 
 @pytest.mark.parametrize("fails_at", [1, 2, 3])
 def test_a_failure_leaves_no_descriptor(tmp_path: Path, fails_at: int) -> None:
-    before = open_descriptors()
     fs = FaultyFileSystem(fails_at, io_error, kinds=frozenset({"create"}))
     with pytest.raises(OSError, match="Input/output error"):
         create_segment_files(str(tmp_path), 7, LogConfig.from_props({}, {}), fs)
-    assert open_descriptors() == before
+    assert open_below(tmp_path) == []

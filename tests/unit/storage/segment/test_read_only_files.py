@@ -7,6 +7,7 @@ import pytest
 
 from odradek.storage.segment.read_only_files import open_offset_index, open_records, open_time_index
 from tests.support.disks.logs import NOW, Disk, append
+from tests.support.disks.open_descriptors import open_below
 
 
 @pytest.fixture
@@ -48,12 +49,11 @@ def test_nothing_is_written(directory: Path) -> None:
 
 
 def test_no_descriptor_is_kept(directory: Path) -> None:
-    before = len(os.listdir("/proc/self/fd"))
     with open_records(f"{directory}/{0:020d}.log") as records:
         assert records.read(0, 8) == bytes(8)
     index = open_offset_index(f"{directory}/{0:020d}.index", 0)
     assert index.entry(0).offset == 1
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert open_below(directory) == []
 
 
 @pytest.mark.parametrize("suffix", [".log", ".index", ".timeindex"])
