@@ -15,6 +15,10 @@ COPY src src
 RUN pip install --no-cache-dir --prefix=/install .
 
 FROM python:3.11-slim AS broker
+# The base image has its library without bytecode, and the user below cannot write it: each start, and each health check,
+# would compile what it imports.
+RUN python -m compileall -q -x "/(distutils|ensurepip|idlelib|lib2to3|pydoc_data|site-packages|turtledemo)/" \
+    /usr/local/lib/python3.11
 RUN groupadd --gid 1000 odradek \
  && useradd --uid 1000 --gid odradek --home-dir /var/lib/odradek --create-home odradek \
  && install -d -o odradek -g odradek /var/lib/odradek/data
