@@ -14,29 +14,34 @@ PARALLEL = --dist loadscope --no-loadscope-reorder
 # An editable install compiles nothing, and where PYTHONDONTWRITEBYTECODE is set every start would compile everything.
 COMPILE = $(BIN)/python -m compileall -q broker controller coordinator protocol storage testing timer
 
-.PHONY: run test test-unit test-oracle apache-tests strangers lint bench bench-counts compiled test-compiled test-kerberos soak pipeline-demo clean
+.PHONY: run test test-unit test-oracle apache-tests strangers lint bench bench-counts compiled test-compiled test-kerberos test-images soak pipeline-demo clean
 
 run: .venv/.installed
 	$(BIN)/odradek serve $(ARGS)
 
 test: .venv/.installed-for-tests $(JVM)/kafka.jsa $(RELEASES)/.complete .cache/spark/.complete $(APACHE_TESTS)/harness.jar
-	$(PYTEST) -n auto $(PARALLEL) -m "not soak and not kerberos" tests
+	$(PYTEST) -n auto $(PARALLEL) -m "not soak and not kerberos and not images" tests
 
 test-unit: .venv/.installed-for-tests
-	$(PYTEST) -n logical $(PARALLEL) -m "not soak and not kerberos" tests/unit/ tests/golden/ tests/documentation/ tests/test_*.py
+	$(PYTEST) -n logical $(PARALLEL) -m "not soak and not kerberos and not images" tests/unit/ tests/golden/ tests/documentation/ tests/test_*.py
 
 test-oracle: .venv/.installed-for-tests $(JVM)/kafka.jsa .cache/spark/.complete
-	$(PYTEST) -n auto $(PARALLEL) -m "oracle and not soak and not kerberos" tests/conformance --target apache
+	$(PYTEST) -n auto $(PARALLEL) -m "oracle and not soak and not kerberos and not images" tests/conformance --target apache
 
 # Needs a C compiler, the headers of MIT Kerberos and its KDC, which `make test` does without.
 test-kerberos: .venv/.installed-with-gssapi $(JVM)/kafka.jsa $(APACHE_TESTS)/harness.jar .cache/kerberos/.complete
 	$(PYTEST) -m kerberos tests/kerberos
 
+# Needs a Docker engine, which `docker version` reaches (DOCKER_HOST names another one), and docker compose. Where the base
+# image cannot be had, root makes one like it with debootstrap.
+test-images: .venv/.installed-with-testcontainers $(JVM)/.complete .cache/images/testcontainers-1/.complete .cache/images/testcontainers-2/.complete
+	$(PYTEST) -m images --timeout 1800 tests/images
+
 apache-tests: .venv/.installed-for-tests $(APACHE_TESTS)/harness.jar
 	$(BIN)/python -m tests.support.apache_tests $(ARGS)
 
 soak: .venv/.installed-for-tests $(JVM)/.complete .cache/spark/.complete $(APACHE_TESTS)/harness.jar
-	$(PYTEST) -n auto $(PARALLEL) -m "hypothesis and not soak and not kerberos" --hypothesis-profile random-examples --timeout 0 tests
+	$(PYTEST) -n auto $(PARALLEL) -m "hypothesis and not soak and not kerberos and not images" --hypothesis-profile random-examples --timeout 0 tests
 	$(PYTEST) -m soak --timeout 0 tests
 
 # Test suites of other projects.
@@ -69,7 +74,7 @@ compiled: .venv/.installed-for-tests
 # Each broker of these tests is a process of its own, which loads the compiled modules.
 test-compiled: compiled $(JVM)/kafka.jsa $(RELEASES)/.complete .cache/spark/.complete $(APACHE_TESTS)/harness.jar
 	PYTHONPATH=$(CURDIR)/build/compiled $(BIN)/python -c 'from odradek.broker import dispatch; assert dispatch.__file__.endswith(".so")'
-	PYTHONPATH=$(CURDIR)/build/compiled $(PYTEST) -n auto $(PARALLEL) -m "not soak and not kerberos" tests/conformance tests/crash
+	PYTHONPATH=$(CURDIR)/build/compiled $(PYTEST) -n auto $(PARALLEL) -m "not soak and not kerberos and not images" tests/conformance tests/crash
 
 clean:
 	rm -rf .venv .cache build dist
@@ -90,6 +95,11 @@ clean:
 .venv/.installed-with-gssapi: .venv/.installed-for-tests
 	@command -v krb5-config >/dev/null && command -v cc >/dev/null || { echo "GSSAPI needs a C compiler and the headers of MIT Kerberos: on Debian, apt-get install gcc libkrb5-dev" >&2; exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[gssapi]'
+	touch $@
+
+.venv/.installed-with-testcontainers: .venv/.installed-for-tests
+	@docker version >/dev/null 2>&1 || { echo "the images need a Docker engine that \`docker version\` reaches: on Debian, apt-get install docker.io docker-compose; DOCKER_HOST names another one" >&2; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[testcontainers]'
 	touch $@
 
 # Apache Kafka with its tools and ZooKeeper. The local repository is our own: a half-filled entry in a shared one breaks others.
@@ -119,6 +129,11 @@ $(APACHE_TESTS)/.complete: tests/support/apache_tests/jvm/pom.xml
 # The KDC of those of these tests that need one.
 .cache/kerberos/.complete: tests/support/jvm/kerberos/pom.xml
 	$(MVN) -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)/libs -Dmaven.repo.local=$(CURDIR)/.cache/m2
+	touch $@
+
+# The Kafka modules of two versions of testcontainers.
+.cache/images/%/.complete: tests/support/images/jvm/%/pom.xml
+	$(MVN) -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D) -Dmaven.repo.local=$(CURDIR)/.cache/m2
 	touch $@
 
 $(APACHE_TESTS)/harness.jar: $(APACHE_TESTS)/.complete $(wildcard tests/support/apache_tests/jvm/odradek/harness/*.java) | .venv/.installed-for-tests

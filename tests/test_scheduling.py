@@ -20,7 +20,7 @@ def test_the_fast_tests_are_those_of_make_test_unit() -> None:
 
 
 def test_the_soak_runs_what_make_test_runs() -> None:
-    assert command_of("test").endswith(f' {" ".join(OPTIONS)} -m "not soak and not kerberos" tests')
+    assert command_of("test").endswith(f' {" ".join(OPTIONS)} -m "not soak and not kerberos and not images" tests')
 
 
 def command_of(target: str) -> str:

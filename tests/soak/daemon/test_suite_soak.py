@@ -21,7 +21,7 @@ from tests.support.processes.apache.jvm import REPOSITORY
 pytestmark = pytest.mark.soak
 
 RUNS = int(os.environ.get("ODRADEK_SOAK_SUITES", "10"))
-SUITE = [sys.executable, "-m", "pytest", *OPTIONS, "-m", "not soak and not kerberos", "tests"]
+SUITE = [sys.executable, "-m", "pytest", *OPTIONS, "-m", "not soak and not kerberos and not images", "tests"]
 
 
 @pytest.mark.parametrize("is_busy", [False, True], ids=["alone", "beside_busy_processes"])
