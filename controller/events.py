@@ -4,15 +4,17 @@ Events come from watches, from the controller itself, and from requests of broke
 for their result. The reply of an event that is dropped, because the session expired or the broker shuts down, gets
 NOT_CONTROLLER.
 
+The events are no dataclasses, because these make start-up slower. Those that watchers put can be compared. The others
+are tuples, which nothing compares: tuples of different classes with the same fields are equal.
+
 Kafka: ControllerEvent.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import Protocol, TypeAlias, TypeVar
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from odradek.controller.model.reassignment import ReplicaAssignment
 from odradek.controller.znodes.features import FeatureUpdate
@@ -54,7 +56,7 @@ ReassignmentResults: TypeAlias = "Mapping[TopicPartition, KafkaError | None]"
 
 
 class _Bare:
-    """An event without fields; events of one class are equal. Not a dataclass, because these make start-up slower."""
+    """An event without fields; events of one class are equal."""
 
     __slots__ = ()
 
@@ -66,6 +68,24 @@ class _Bare:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
+
+
+class _About:
+    """An event about one thing; events of one class about the same are equal."""
+
+    __slots__ = ("_about",)
+
+    def __init__(self, about: int | str) -> None:
+        self._about = about
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _About) and type(self) is type(other) and self._about == other._about
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._about))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._about!r})"
 
 
 class Startup(_Bare):
@@ -86,14 +106,17 @@ class Reelect(_Bare):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteController:
+class DeleteController(_About):
     """The failover of this broker has failed: delete `/controller`, so that a broker is elected again.
 
     `fence`: the fencing token of the failed election. Kafka: KafkaController.triggerControllerMove.
     """
 
-    fence: int
+    __slots__ = __match_args__ = ("fence",)
+
+    def __init__(self, fence: int) -> None:
+        super().__init__(fence)
+        self.fence = fence
 
 
 class RegisterBrokerAndReelect(_Bare):
@@ -102,8 +125,7 @@ class RegisterBrokerAndReelect(_Bare):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Expire:
+class Expire(NamedTuple):
     """The session is lost. The next session begins after the reply."""
 
     reply: Reply[None]
@@ -115,11 +137,14 @@ class BrokerChange(_Bare):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerModifications:
+class BrokerModifications(_About):
     """A broker changed its registration."""
 
-    broker_id: int
+    __slots__ = __match_args__ = ("broker_id",)
+
+    def __init__(self, broker_id: int) -> None:
+        super().__init__(broker_id)
+        self.broker_id = broker_id
 
 
 class TopicChange(_Bare):
@@ -128,11 +153,14 @@ class TopicChange(_Bare):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionModifications:
+class PartitionModifications(_About):
     """A topic node changed: partitions may have been added."""
 
-    topic: str
+    __slots__ = __match_args__ = ("topic",)
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(topic)
+        self.topic = topic
 
 
 class TopicDeletion(_Bare):
@@ -159,24 +187,21 @@ class ZkPartitionReassignment(_Bare):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LeaderAndIsrResponseReceived:
+class LeaderAndIsrResponseReceived(NamedTuple):
     """A broker responded to LeaderAndIsr."""
 
     broker_id: int
     response: LeaderAndIsrResponse
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class UpdateMetadataResponseReceived:
+class UpdateMetadataResponseReceived(NamedTuple):
     """A broker responded to UpdateMetadata."""
 
     broker_id: int
     response: UpdateMetadataResponse
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TopicDeletionStopReplicaResponseReceived:
+class TopicDeletionStopReplicaResponseReceived(NamedTuple):
     """A broker responded to a StopReplica with deletion."""
 
     broker_id: int
@@ -196,15 +221,17 @@ class UncleanLeaderElectionEnable(_Bare):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TopicUncleanLeaderElectionEnable:
+class TopicUncleanLeaderElectionEnable(_About):
     """A topic's unclean.leader.election.enable became true."""
 
-    topic: str
+    __slots__ = __match_args__ = ("topic",)
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(topic)
+        self.topic = topic
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ReplicaLeaderElection:
+class ReplicaLeaderElection(NamedTuple):
     """Elect leaders of these partitions, for None of those in `/admin/preferred_replica_election`."""
 
     partitions: frozenset[TopicPartition] | None
@@ -213,8 +240,7 @@ class ReplicaLeaderElection:
     reply: Reply[ElectionResults] | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ControlledShutdown:
+class ControlledShutdown(NamedTuple):
     """A broker shuts down; the reply gets the partitions that it still leads."""
 
     broker_id: int
@@ -222,8 +248,7 @@ class ControlledShutdown:
     reply: Reply[list[TopicPartition]]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class AlterPartitionReceived:
+class AlterPartitionReceived(NamedTuple):
     """A leader proposes ISRs of its partitions."""
 
     request: AlterPartitionRequest
@@ -231,8 +256,7 @@ class AlterPartitionReceived:
     reply: Reply[AlterPartitionResponse]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class AllocateProducerIds:
+class AllocateProducerIds(NamedTuple):
     """A broker requests its next block of producer ids."""
 
     broker_id: int
@@ -240,24 +264,21 @@ class AllocateProducerIds:
     reply: Reply[ProducerIdsBlock]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ApiPartitionReassignment:
+class ApiPartitionReassignment(NamedTuple):
     """Start reassignments to these target replicas; None cancels one."""
 
     targets: Mapping[TopicPartition, tuple[int, ...] | None]
     reply: Reply[ReassignmentResults]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ListPartitionReassignments:
+class ListPartitionReassignments(NamedTuple):
     """The reassignments of these partitions, for None of all."""
 
     partitions: frozenset[TopicPartition] | None
     reply: Reply[Mapping[TopicPartition, ReplicaAssignment]]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class UpdateFeatures:
+class UpdateFeatures(NamedTuple):
     """Change the finalized features; the reply gets None or the error of each update."""
 
     updates: Sequence[FeatureUpdate]

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -158,67 +157,97 @@ ResultT_co = TypeVar("ResultT_co", covariant=True)
 
 
 class Operation(Generic[ResultT_co]):
-    """One request to the tree; the type parameter is its result."""
+    """One request to the tree; the type parameter is its result. Two that ask for the same are equal.
 
-    __slots__ = ()
+    Not a dataclass: these make start-up slower.
+    """
+
+    __slots__: tuple[str, ...] = ()
+
+    def _fields(self) -> tuple[object, ...]:
+        return tuple(getattr(self, name) for name in self.__slots__)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Operation) and type(self) is type(other) and self._fields() == other._fields()
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._fields()))
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={value!r}" for name, value in zip(self.__slots__, self._fields(), strict=True))
+        return f"{type(self).__name__}({fields})"
 
 
-@dataclass(frozen=True, slots=True)
 class GetData(Operation[DataAndStat]):
     """Read the data of a node; fails with NoNode."""
 
-    path: str
-    watcher: Watcher | None = None
+    __slots__ = __match_args__ = ("path", "watcher")
+
+    def __init__(self, path: str, watcher: Watcher | None = None) -> None:
+        self.path = path
+        self.watcher = watcher
 
 
-@dataclass(frozen=True, slots=True)
 class Exists(Operation["Stat | None"]):
     """Read the node's stat; None if the node does not exist."""
 
-    path: str
-    watcher: Watcher | None = None
+    __slots__ = __match_args__ = ("path", "watcher")
+
+    def __init__(self, path: str, watcher: Watcher | None = None) -> None:
+        self.path = path
+        self.watcher = watcher
 
 
-@dataclass(frozen=True, slots=True)
 class GetChildren(Operation[Children]):
     """Read the children of a node; fails with NoNode."""
 
-    path: str
-    watcher: Watcher | None = None
+    __slots__ = __match_args__ = ("path", "watcher")
+
+    def __init__(self, path: str, watcher: Watcher | None = None) -> None:
+        self.path = path
+        self.watcher = watcher
 
 
-@dataclass(frozen=True, slots=True)
 class Create(Operation[Created]):
     """Create a node below an existing one; fails with NodeExists or NoNode. A sequential node gets a number suffix."""
 
-    path: str
-    data: bytes | None = None
-    mode: CreateMode = CreateMode.PERSISTENT
+    __slots__ = __match_args__ = ("path", "data", "mode")
+
+    def __init__(self, path: str, data: bytes | None = None, mode: CreateMode = CreateMode.PERSISTENT) -> None:
+        self.path = path
+        self.data = data
+        self.mode = mode
 
 
-@dataclass(frozen=True, slots=True)
 class SetData(Operation[Stat]):
     """Write the data of a node; fails with BadVersion if `version` is not the node's."""
 
-    path: str
-    data: bytes | None
-    version: int = ANY_VERSION
+    __slots__ = __match_args__ = ("path", "data", "version")
+
+    def __init__(self, path: str, data: bytes | None, version: int = ANY_VERSION) -> None:
+        self.path = path
+        self.data = data
+        self.version = version
 
 
-@dataclass(frozen=True, slots=True)
 class Delete(Operation[None]):
     """Delete a node without children; fails with BadVersion if `version` is not the node's."""
 
-    path: str
-    version: int = ANY_VERSION
+    __slots__ = __match_args__ = ("path", "version")
+
+    def __init__(self, path: str, version: int = ANY_VERSION) -> None:
+        self.path = path
+        self.version = version
 
 
-@dataclass(frozen=True, slots=True)
 class Check(Operation[None]):
     """Check that the node exists in the expected version; for `Multi`."""
 
-    path: str
-    version: int
+    __slots__ = __match_args__ = ("path", "version")
+
+    def __init__(self, path: str, version: int) -> None:
+        self.path = path
+        self.version = version
 
 
 WriteOperation: TypeAlias = Create | SetData | Delete | Check
@@ -226,11 +255,13 @@ WriteResult: TypeAlias = str | Stat | None
 """The result of one operation of a `Multi`: the path of a Create (ZooKeeper sends no stat), the stat of a SetData."""
 
 
-@dataclass(frozen=True, slots=True)
 class Multi(Operation["tuple[WriteResult, ...]"]):
     """Writes that are applied together under one zxid, or fail together with MultiFailed."""
 
-    operations: tuple[WriteOperation, ...]
+    __slots__ = __match_args__ = ("operations",)
+
+    def __init__(self, operations: tuple[WriteOperation, ...]) -> None:
+        self.operations = operations
 
 
 class SessionListener(Protocol):
