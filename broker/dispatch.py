@@ -24,21 +24,23 @@ from typing import TYPE_CHECKING, Any, Final
 from odradek.broker.apis import HANDLERS, version_gates
 from odradek.broker.error_responses import error_response
 from odradek.broker.metadata.first_metadata import ANSWERED_FROM_THE_CACHE, ASKS_FOR_BROKERS
-from odradek.broker.network.requests.large_requests import LargeRequests, Slot
+from odradek.broker.network.requests.large_requests import LargeRequests, Slot, keeping_place
 from odradek.broker.network.requests.loop_time import TimedCoroutine, timed_steps
 from odradek.broker.network.requests.request import COUNTED_BY_REQUEST, RequestContext, RequestTimes
 from odradek.broker.network.requests.request_observer import RequestObservers, observer_of
 from odradek.broker.network.sockets.close_reason import CloseReason
 from odradek.controller.tree.metadata_tree import TreeError
 from odradek.protocol.api import API, ApiKey, ApiSpec
-from odradek.protocol.codec.codec import decode_from, decode_in_steps
+from odradek.protocol.codec.codec import decode_from, decode_in_steps, elements_in_steps
 from odradek.protocol.codec.decode_error import DecodeError
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.headers import RequestHeader, UnsupportedVersionError, decode_request_header
 from odradek.protocol.metadata_version import LATEST_PRODUCTION, MetadataVersion
+from odradek.timer.sliced_work import run_through
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Mapping
+    from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
+    from typing import TypeAlias
 
     from odradek.broker.apis.services import Services
     from odradek.broker.metadata.first_metadata import FirstMetadata
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
     from odradek.broker.network.requests.request_interceptor import RequestInterceptor
     from odradek.protocol.codec.schema import Request, Response
     from odradek.timer.sliced_work import SlicedWork, Steps
+
+    FailedSteps: TypeAlias = Generator[None, None, Response | None]
 
 logger = logging.getLogger(__name__)
 
@@ -91,20 +95,20 @@ class Route:
         self.is_counted_by_request = spec.key in COUNTED_BY_REQUEST
         self.request_type: type[Request] = spec.request_type()
         self.handle: Callable[[Services, RequestContext, Request], None] = module.handle
-        self.error_response: Callable[[Request, int, ErrorCode, str | None], Response | None] | None = getattr(
+        self.error_response: Callable[[Request, int, ErrorCode, str | None], FailedSteps] | None = getattr(
             module, "error_response", None
         )
 
-    def refuse(self, ctx: RequestContext, request: Request, error: KafkaError) -> None:
-        """Answer with an error, or close the connection if the request has no response."""
-        response = self.failed(request, ctx.header.api_version, error.code, error.specific_message)
+    def refuse(self, ctx: RequestContext, request: Request, error: KafkaError) -> Steps:
+        """Answer with an error, or close the connection if the request has no response; in steps."""
+        response = yield from self.failed(request, ctx.header.api_version, error.code, error.specific_message)
         if response is None:
             ctx.close_connection()
         else:
             ctx.reply(response)
 
-    def failed(self, request: Request, version: int, code: ErrorCode, message: str | None) -> Response | None:
-        """The error response; None: the API has none."""
+    def failed(self, request: Request, version: int, code: ErrorCode, message: str | None) -> FailedSteps:
+        """The error response, made in steps; None: the API has none."""
         if self.error_response is None:
             return error_response(self.spec.key, self.spec.response_type(), request, version, code, message)
         return self.error_response(request, version, code, message)
@@ -176,7 +180,7 @@ class Dispatcher:
         self, ctx: RequestContext, request: Request, code: ErrorCode, message: str | None
     ) -> Response | None:
         """Kafka's answer to a request that failed; None: the API has none."""
-        return self._routes[ctx.header.api_key].failed(request, ctx.header.api_version, code, message)
+        return run_through(self._routes[ctx.header.api_key].failed(request, ctx.header.api_version, code, message))
 
     def count_with(self, counters: RequestCounters) -> None:
         """Count each request from now on."""
@@ -266,6 +270,7 @@ class Dispatcher:
             if ctx.memory is not None:
                 ctx.memory.release()
             return
+        ctx.elements = yield from elements_in_steps(request)
         self._begin(route, ctx, request)
 
     def serve(self, ctx: RequestContext, request: Request) -> None:
@@ -363,8 +368,11 @@ class Dispatcher:
             error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
         if ctx.is_answered:
             logger.error("Handler failed after it had replied to %r", ctx.header, exc_info=error)
+        elif ctx.size > LARGE_FRAME_BYTES:
+            ctx.slices = self._slices
+            self._slices.submit(keeping_place(ctx.memory, route.refuse(ctx, request, error)))
         else:
-            route.refuse(ctx, request, error)
+            run_through(route.refuse(ctx, request, error))
 
     def _load(self, header: RequestHeader) -> Route:
         key = ApiKey(header.api_key)

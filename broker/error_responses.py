@@ -9,12 +9,13 @@ Kafka: AbstractRequest.getErrorResponse.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, cast
 
 from odradek.protocol.api import ApiKey
 from odradek.protocol.errors import DEFAULT_MESSAGES
+from odradek.timer.sliced_work import listed
 
 if TYPE_CHECKING:
     from odradek.protocol.codec.schema import Request, Response, Struct
@@ -125,8 +126,8 @@ ENTITIES: Final[Mapping[ApiKey, tuple[Entities, ...]]] = {
 
 def error_response(
     key: ApiKey, response_type: type[Response], request: Request, version: int, code: ErrorCode, message: str | None
-) -> Response:
-    """The response to `request` in which nothing succeeded."""
+) -> Generator[None, None, Response]:
+    """The response to `request` in which nothing succeeded, made in steps."""
     response = response_type()
     if key in _WITHOUT_MESSAGE:
         message = None
@@ -134,8 +135,8 @@ def error_response(
         message = DEFAULT_MESSAGES[code]
     _set_error(response, version, code, message)
     for entities in ENTITIES.get(key, ()):
-        _fail_entities(request, response, entities, version, code, message)
-    _SENTINELS.get(key, _no_sentinels)(request, response, version)
+        yield from _fail_entities(request, response, entities, version, code, message)
+    yield from _SENTINELS.get(key, _no_sentinels)(request, response, version)
     return response
 
 
@@ -152,7 +153,7 @@ def _set_error(target: Struct, version: int, code: ErrorCode, message: str | Non
 
 def _fail_entities(
     source: Struct, target: Struct, entities: Entities, version: int, code: ErrorCode, message: str | None
-) -> None:
+) -> Generator[None, None, None]:
     declared = next(candidate for candidate in target.FIELDS if candidate.name == entities.into)
     if not declared.versions.covers(version):
         return
@@ -165,47 +166,56 @@ def _fail_entities(
         if entities.parts is None:
             _set_error(result, version, code, message)
         else:
-            _fail_entities(item, result, entities.parts, version, code, message)
+            yield from _fail_entities(item, result, entities.parts, version, code, message)
         results.append(result)
+        yield
 
 
-def _no_sentinels(request: Request, response: Response, version: int) -> None:
-    pass
+def _no_sentinels(request: Request, response: Response, version: int) -> Generator[None, None, None]:
+    yield
 
 
-def _join_group(request: Request, response: Response, version: int) -> None:
+def _join_group(request: Request, response: Response, version: int) -> Generator[None, None, None]:
+    yield
     response.generation_id = -1  # type: ignore[attr-defined]
     response.protocol_name = None if version >= 7 else ""  # type: ignore[attr-defined]
 
 
-def _find_coordinator(request: Request, response: Response, version: int) -> None:
+def _find_coordinator(request: Request, response: Response, version: int) -> Generator[None, None, None]:
     for node in (response, *response.coordinators):  # type: ignore[attr-defined]
+        yield
         if node is not response or version < 4:
             node.node_id = node.port = -1
             node.host = ""
 
 
-def _init_producer_id(request: Request, response: Response, version: int) -> None:
+def _init_producer_id(request: Request, response: Response, version: int) -> Generator[None, None, None]:
+    yield
     response.producer_id = response.producer_epoch = -1  # type: ignore[attr-defined]
 
 
-def _describe_client_quotas(request: Request, response: Response, version: int) -> None:
+def _describe_client_quotas(request: Request, response: Response, version: int) -> Generator[None, None, None]:
+    yield
     response.entries = None  # type: ignore[attr-defined]
 
 
-def _alter_client_quotas(request: Request, response: Response, version: int) -> None:
+def _alter_client_quotas(request: Request, response: Response, version: int) -> Generator[None, None, None]:
     from odradek.protocol.messages.alter_client_quotas import EntityData
 
     for entry, result in zip(request.entries, response.entries, strict=True):  # type: ignore[attr-defined]
-        result.entity = [
+        result.entity = yield from listed(
             EntityData(entity_type=entity.entity_type, entity_name=entity.entity_name) for entity in entry.entity
-        ]
+        )
+        yield
 
 
-def _alter_user_scram_credentials(request: Request, response: Response, version: int) -> None:
+def _alter_user_scram_credentials(request: Request, response: Response, version: int) -> Generator[None, None, None]:
     """Each user once, in order."""
-    by_name = {result.user: result for result in response.results}  # type: ignore[attr-defined]
-    response.results = [by_name[user] for user in sorted(by_name)]  # type: ignore[attr-defined]
+    by_name = {}
+    for result in response.results:  # type: ignore[attr-defined]
+        by_name[result.user] = result
+        yield
+    response.results = yield from listed(by_name[user] for user in sorted(by_name))  # type: ignore[attr-defined]
 
 
 _SENTINELS: Final = {

@@ -42,6 +42,14 @@ async def result_in_turns(work: Generator[None, None, ResultT]) -> ResultT:
     return results[0]
 
 
+async def counted(items: Iterable[KeyT]) -> dict[KeyT, int]:
+    """How often each item is there, with turns of the loop while they are counted."""
+    found: dict[KeyT, int] = {}
+    async for item in in_turns(items):
+        found[item] = found.get(item, 0) + 1
+    return found
+
+
 async def collected(items: Iterable[KeyT]) -> frozenset[KeyT]:
     """All items in a set, with turns of the loop while it is made."""
     found = set()

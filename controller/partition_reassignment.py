@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from odradek.controller.controllership import CREATION
@@ -95,8 +96,8 @@ def _validate_replicas(
 
 
 def _array_buffer(broker_ids: Iterable[int]) -> str:
-    """As Scala shows a list, and so Apache Kafka's messages."""
-    return f"ArrayBuffer({', '.join(map(str, broker_ids))})"
+    """As Scala shows a list, and so Apache Kafka's messages. No message has room for more than the first ids."""
+    return f"ArrayBuffer({', '.join(map(str, islice(broker_ids, MAX_STRING_BYTES)))})"
 
 
 def _maybe_build_reassignment(

@@ -13,7 +13,8 @@ Kafka needs nothing like it: its request handlers and schedulers are threads, wh
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
+from itertools import islice
 from typing import Final, TypeAlias, TypeVar
 
 from odradek.timer.clock import Clock
@@ -41,6 +42,40 @@ class Wait:
 
 Steps: TypeAlias = Generator[Wait | None, None, None]
 """Work in steps; it may pause at each `yield`."""
+
+
+ITEMS_A_STEP: Final = 64
+"""Of `listed` and `distinct`, for items that take microseconds each."""
+
+
+def listed(items: Iterable[T]) -> Generator[None, None, list[T]]:
+    """All items in a list, in steps: for what one request names. They must not change meanwhile."""
+    source = iter(items)
+    found: list[T] = []
+    while some := list(islice(source, ITEMS_A_STEP)):
+        found += some
+        yield
+    return found
+
+
+def chosen(items: Iterable[T], is_wanted: Callable[[T], object]) -> Generator[None, None, list[T]]:
+    """The wanted items in a list, in steps. A filter within `listed` would be one step where it chooses nothing."""
+    source = iter(items)
+    found: list[T] = []
+    while some := list(islice(source, ITEMS_A_STEP)):
+        found += filter(is_wanted, some)
+        yield
+    return found
+
+
+def distinct(items: Iterable[T]) -> Generator[None, None, dict[T, None]]:
+    """Each item once in the order of the first mentions, in steps."""
+    source = iter(items)
+    found: dict[T, None] = {}
+    while some := list(islice(source, ITEMS_A_STEP)):
+        found.update(dict.fromkeys(some))
+        yield
+    return found
 
 
 def run_through(work: Generator[Wait | None, None, T]) -> T:

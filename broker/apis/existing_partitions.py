@@ -9,9 +9,11 @@ from collections.abc import Callable, Container, Generator, Iterable, Mapping, S
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from odradek.protocol.errors import ErrorCode
+from odradek.timer.sliced_work import listed
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
+    from odradek.protocol.topic_partition import TopicPartition
 
 
 LOOKED_UP_A_STEP: Final = 16
@@ -77,16 +79,36 @@ def with_refusals(
     refusals: Mapping[str, list[RefusalT]],
     answered: Iterable[AnsweredTopicT],
     topic_of: Callable[[str, list[RefusalT]], AnsweredTopicT],
-) -> list[AnsweredTopicT]:
-    """The refused partitions, then the coordinator's results, with one entry a topic; `topic_of` makes the entry of a
-    topic with refused partitions.
+) -> Generator[None, None, list[AnsweredTopicT]]:
+    """The refused partitions, then the coordinator's results, with one entry a topic, in steps; `topic_of` makes the
+    entry of a topic with refused partitions.
 
     Kafka: OffsetCommitResponse.Builder.merge.
     """
-    topics = {name: topic_of(name, refused) for name, refused in refusals.items()}
+    topics: dict[str, AnsweredTopicT] = {}
+    for name, refused in refusals.items():
+        topics[name] = topic_of(name, refused)
+        yield
     for topic in answered:
         if topic.name in topics:
             topics[topic.name].partitions += topic.partitions
         else:
             topics[topic.name] = topic
+        yield
     return list(topics.values())
+
+
+def with_outcome(
+    refusals: Mapping[str, list[RefusalT]],
+    outcome: Mapping[TopicPartition, ErrorCode],
+    topic_of: Callable[[str, list[RefusalT]], AnsweredTopicT],
+    partition_of: Callable[[int, ErrorCode], RefusalT],
+) -> Generator[None, None, list[AnsweredTopicT]]:
+    """The same where the coordinator has one error for each partition."""
+    by_topic: dict[str, list[RefusalT]] = {}
+    for number, ((name, index), error) in enumerate(outcome.items(), 1):
+        by_topic.setdefault(name, []).append(partition_of(index, error))
+        if number % LOOKED_UP_A_STEP == 0:
+            yield
+    answered = yield from listed(topic_of(name, found) for name, found in by_topic.items())
+    return (yield from with_refusals(refusals, answered, topic_of))

@@ -105,6 +105,9 @@ class Services:
 SMALL_REQUEST_PARTITIONS: Final = 64
 """A request of up to this many partitions is served without slices: there each microsecond counts."""
 
+SMALL_REQUEST_BYTES: Final = 64 * SMALL_REQUEST_PARTITIONS
+"""A frame of this size cannot contain more than `SMALL_REQUEST_PARTITIONS` partitions with a batch."""
+
 
 def now_or_in_slices(broker: Services, ctx: RequestContext, request: Request, work: Steps, *, is_small: bool) -> None:
     """Do small work now, and of other work the first step; the rest, and small work that has to wait, in slices."""

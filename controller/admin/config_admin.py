@@ -10,13 +10,12 @@ Kafka: ZkAdminManager.alterConfigs, ZkAdminManager.incrementalAlterConfigs, Conf
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from odradek.controller.admin.policies import AlterConfigMetadata, ConfigResource, Policies
-from odradek.controller.loop_turns import in_turns
+from odradek.controller.loop_turns import counted, in_turns
 from odradek.controller.model import topic_names
 from odradek.controller.model.config_codes import AlterOperation, ConfigSource, ResourceType
 from odradek.controller.znodes import znodes
@@ -34,6 +33,8 @@ from odradek.storage.config.log_config import (
 
 if TYPE_CHECKING:
     from odradek.controller.znodes.metadata_client import MetadataClient
+
+ALTER_OPERATIONS: Final = frozenset(AlterOperation)
 
 logger = logging.getLogger(__name__)
 
@@ -152,13 +153,13 @@ class ConfigAdmin:
         *,
         is_incremental: bool,
     ) -> list[KafkaError | None]:
-        appearances = Counter((resource.resource_type, resource.resource_name) for resource in resources)
+        appearances = await counted((resource.resource_type, resource.resource_name) for resource in resources)
         results: list[KafkaError | None] = []
         async for resource in in_turns(resources):
             try:
                 if appearances[resource.resource_type, resource.resource_name] > 1:
                     raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-                _check_entries(resource.changes)
+                await _check_entries(resource.changes)
                 await self._alter(resource, validate_only, require_right, is_incremental=is_incremental)
             except KafkaError as error:
                 logger.info(
@@ -196,8 +197,9 @@ class ConfigAdmin:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic}' does not exist.")
         existing = await self._client.entity_config(f"topics/{topic}")
         base = existing if is_incremental else {}
-        if any(change.operation not in set(AlterOperation) for change in resource.changes):
-            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as in Apache: validated for brokers only, fails here
+        async for change in in_turns(resource.changes):
+            if change.operation not in ALTER_OPERATIONS:
+                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as in Apache: validated for brokers only, fails here
         configs = apply_changes(base, resource.changes, TOPIC_CONFIGS)
         try:
             validate_topic_configs(configs, self._broker_settings(), existing)
@@ -259,10 +261,14 @@ def _policy_metadata(resource: ConfigResource, changes: Sequence[ConfigChange]) 
     return AlterConfigMetadata(resource, {change.name: change.value for change in changes})
 
 
-def _check_entries(changes: Sequence[ConfigChange]) -> None:
-    if len({change.name for change in changes}) != len(changes):
+async def _check_entries(changes: Sequence[ConfigChange]) -> None:
+    names, null = set(), []
+    async for change in in_turns(changes):
+        names.add(change.name)
+        if change.value is None and change.operation != AlterOperation.DELETE:
+            null.append(change.name)
+    if len(names) != len(changes):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
-    null = [change.name for change in changes if change.value is None and change.operation != AlterOperation.DELETE]
     if null:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(null)}")
 

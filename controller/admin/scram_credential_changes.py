@@ -9,11 +9,11 @@ Kafka: ZkAdminManager.alterUserScramCredentials.
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.controller.admin.client_quota_changes import write_client_config
+from odradek.controller.loop_turns import counted, in_turns
 from odradek.controller.model.scram_mechanism import MAX_ITERATIONS, ScramMechanism
 from odradek.controller.tree.metadata_tree import TreeError
 from odradek.controller.znodes import znodes
@@ -53,34 +53,35 @@ async def alter_scram_credentials(
     """Change the credentials. Returns the error of each user, or None, in the order of Apache Kafka's answer."""
     results: dict[str, KafkaError | None] = {}
     requested: list[Deletion | Upsertion] = [*deletions, *upsertions]
-    for change in requested:
+    async for change in in_turns(requested):
         error = _refusal(change)
         if error is not None:
             results[change.user] = error
     requested.sort(key=lambda change: isinstance(change, Deletion))  # upsertions first
-    pairs = Counter((one.user, one.mechanism) for one in requested if one.user not in results)
-    for (user, _), count in pairs.items():
+    left = [one async for one in in_turns(requested) if one.user not in results]
+    pairs = await counted((one.user, one.mechanism) for one in left)
+    async for (user, _), count in in_turns(pairs.items()):
         if count > 1:
             message = "A user credential cannot be altered twice in the same request"
             results[user] = KafkaError(ErrorCode.DUPLICATE_RESOURCE, message)
-    users = dict.fromkeys(user for user, _ in pairs if user not in results)
+    users = {user: None async for user, _ in in_turns(pairs) if user not in results}
     configs = await _configs(client, users)
-    for deletion in deletions:
+    async for deletion in in_turns(deletions):
         if deletion.user in users and _MECHANISMS[deletion.mechanism].mechanism_name not in configs[deletion.user]:
             message = "Attempt to delete a user credential that does not exist"
             results[deletion.user] = KafkaError(ErrorCode.RESOURCE_NOT_FOUND, message)
-    valid = [user for user in users if user not in results]
-    changes = [one for one in upsertions if one.user in valid]
+    valid = {user: None async for user in in_turns(users) if user not in results}
+    changes = [one async for one in in_turns(upsertions) if one.user in valid]
     if not all(one.salted_password for one in changes):  # one user's empty key fails all, as in Apache Kafka
         return results | dict.fromkeys(valid, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
-    for deletion in deletions:
+    async for deletion in in_turns(deletions):
         if deletion.user in valid:
             del configs[deletion.user][_MECHANISMS[deletion.mechanism].mechanism_name]
-    for one in changes:
+    async for one in in_turns(changes):
         mechanism = _MECHANISMS[one.mechanism]
         credential = mechanism.credential(one.salt, one.salted_password, one.iterations)
         configs[one.user][mechanism.mechanism_name] = credential.to_text()
-    for user in valid:
+    async for user in in_turns(valid):
         results[user] = await _write(client, user, configs[user])
     return results
 
@@ -102,7 +103,7 @@ def _refusal(change: Upsertion | Deletion) -> KafkaError | None:
 async def _configs(client: MetadataClient, users: Iterable[str]) -> dict[str, dict[str, str]]:
     """The whole config of each user. Raises: KafkaError UNKNOWN_SERVER_ERROR."""
     try:
-        return {user: await client.entity_config(_path(user)) for user in users}
+        return {user: await client.entity_config(_path(user)) async for user in in_turns(users)}
     except BadZnode as error:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR) from error
 

@@ -8,10 +8,10 @@ Kafka: ZkAdminManager.describeUserScramCredentials, ScramCredentialUtils.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from odradek.controller.loop_turns import counted, in_turns
 from odradek.controller.znodes import znodes
 from odradek.protocol.errors import ErrorCode, KafkaError
 
@@ -38,11 +38,11 @@ async def describe_scram_credentials(client: MetadataClient, users: Sequence[str
         configs = await client.entity_configs("users", nodes)
         found = [_credentials(znodes.desanitize(node), config) for node, config in configs.items()]
         return sorted(one for one in found if one.iterations or one.error is not None)
-    counts = Counter(users)
-    valid = [user for user, count in counts.items() if user and count == 1]
-    configs = await client.entity_configs("users", [znodes.sanitize(user) for user in valid])
+    counts = await counted(users)
+    nodes = [znodes.sanitize(user) async for user, count in in_turns(counts.items()) if user and count == 1]
+    configs = await client.entity_configs("users", nodes)
     results = []
-    for user, count in counts.items():
+    async for user, count in in_turns(counts.items()):
         if not user:
             results.append(_refusal(user, ErrorCode.RESOURCE_NOT_FOUND, "Username must not be empty"))
         elif count > 1:

@@ -161,12 +161,12 @@ class AdminManager:
     ) -> TopicResult:
         if topic_names.is_valid_topic_name(topic.name) and await self._client.exists(znodes.topic_path(topic.name)):
             raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
-        null_configs = [config.name for config in topic.configs if config.value is None]
+        null_configs = [config.name async for config in in_turns(topic.configs) if config.value is None]
         if null_configs:
             raise KafkaError(
                 ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(null_configs)}"
             )
-        overrides = {config.name: config.value for config in topic.configs if config.value is not None}
+        overrides = {config.name: config.value async for config in in_turns(topic.configs) if config.value is not None}
         assignment = self._assignment(topic, brokers, allowance)
         await self.validate_topic_create(topic.name, assignment, overrides)
         self._policies.validate_create_topic(_policy_metadata(topic, assignment, overrides))

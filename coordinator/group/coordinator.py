@@ -24,9 +24,11 @@ from odradek.coordinator.group.group_metadata_manager import GroupMetadataManage
 from odradek.coordinator.group.members.joining import GroupJoiner, Join
 from odradek.coordinator.group.members.membership import Membership
 from odradek.coordinator.group.members.rebalance import Rebalancer
+from odradek.coordinator.group.offsets.offset_api import Outcome
 from odradek.coordinator.group.offsets.offset_service import OffsetService
 from odradek.coordinator.group.state.group_metadata import GroupMetadata
 from odradek.coordinator.group.state.group_states import GroupRequest
+from odradek.coordinator.group.state.member import Protocols
 from odradek.coordinator.group.state.responses import (
     UNKNOWN_MEMBER_ID,
     join_error,
@@ -47,14 +49,14 @@ from odradek.protocol.messages.leave_group import (
     MemberResponse,
 )
 from odradek.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
-from odradek.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from odradek.protocol.messages.offset_commit import OffsetCommitRequest
 from odradek.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchResponse,
 )
 from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from odradek.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+from odradek.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import Clock
 from odradek.timer.delayed_operation import DelayedOperation
@@ -96,7 +98,7 @@ class GroupCoordinator:
         self._joiner = GroupJoiner(config, self._rebalancer, self._groups.store_group, new_uuid)
         self._membership = Membership(self._rebalancer)
         self._offsets = OffsetService(
-            self._groups, self._rebalancer.sessions, clock, consumer_offset_tree, verify_transaction
+            self._groups, self._rebalancer.sessions, clock, timer, consumer_offset_tree, verify_transaction
         )
         self._sweep = PeriodicTask(
             timer, "offset-expiration", config.offsets_retention_check_interval_ms, self._groups.expire_offsets
@@ -195,9 +197,14 @@ class GroupCoordinator:
     # -- membership ------------------------------------------------------------------------------------------
 
     def join_group(
-        self, context: GroupRequestContext, request: JoinGroupRequest, respond: Respond[JoinGroupResponse]
+        self,
+        context: GroupRequestContext,
+        request: JoinGroupRequest,
+        respond: Respond[JoinGroupResponse],
+        protocols: Protocols | None = None,
     ) -> None:
-        join = Join.of(context, request, join_responder(respond, context.api_version))
+        """`protocols`: those of the request, where a client names so many that they were listed in steps."""
+        join = Join.of(context, request, join_responder(respond, context.api_version), protocols)
         refusal = refusal_for(self._groups, request.group_id)
         if refusal != ErrorCode.NONE:
             join.fail(refusal)
@@ -249,7 +256,8 @@ class GroupCoordinator:
 
     def leave_group(
         self, context: GroupRequestContext, request: LeaveGroupRequest, respond: Respond[LeaveGroupResponse]
-    ) -> None:
+    ) -> Steps:
+        """Each member leaves in a step."""
         identities = request.members if context.api_version >= 3 else [MemberIdentity(member_id=request.member_id)]
         error = refusal_for(self._groups, request.group_id)
         group = self._groups.get(request.group_id)
@@ -258,6 +266,8 @@ class GroupCoordinator:
         response = LeaveGroupResponse(error_code=error, members=[])
         if error == ErrorCode.NONE:
             for identity in identities:
+                yield None
+                group = self._groups.get(request.group_id)
                 member_error = ErrorCode.UNKNOWN_MEMBER_ID if group is None else self._membership.leave(group, identity)
                 response.members.append(
                     MemberResponse(
@@ -271,13 +281,15 @@ class GroupCoordinator:
     # -- offsets ---------------------------------------------------------------------------------------------------
 
     def commit_offsets(
-        self, context: GroupRequestContext, request: OffsetCommitRequest, respond: Respond[OffsetCommitResponse]
+        self, context: GroupRequestContext, request: OffsetCommitRequest, respond: Respond[Outcome]
     ) -> Steps:
+        """`respond` gets the error of each partition."""
         return self._offsets.commit(context, request, respond)
 
     def commit_transactional_offsets(
-        self, context: GroupRequestContext, request: TxnOffsetCommitRequest, respond: Respond[TxnOffsetCommitResponse]
+        self, context: GroupRequestContext, request: TxnOffsetCommitRequest, respond: Respond[Outcome]
     ) -> Steps:
+        """`respond` gets the error of each partition."""
         return self._offsets.commit_transactional(context, request, respond)
 
     def on_transaction_completed(self, producer_id: int, partitions: Iterable[int], *, committed: bool) -> None:
@@ -294,8 +306,8 @@ class GroupCoordinator:
 
     def delete_offsets(
         self, context: GroupRequestContext, request: OffsetDeleteRequest, respond: Respond[OffsetDeleteResponse]
-    ) -> None:
-        self._offsets.delete(request, respond)
+    ) -> Steps:
+        return self._offsets.delete(request, respond)
 
     # -- administration --------------------------------------------------------------------------------------
 

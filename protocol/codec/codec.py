@@ -20,15 +20,16 @@ Kafka: MessageDataGenerator, which writes the methods `read`, `addSize` and `wri
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
+from functools import cache
 from struct import error as StructError
 from typing import Any, NamedTuple, TypeVar
 
 from odradek.protocol.codec.decode_error import DecodeError
 from odradek.protocol.codec.decoder_source import DecoderSource
 from odradek.protocol.codec.encoder_source import EncodeError, EncoderSource, RetainedTags
-from odradek.protocol.codec.field import BYTES_TYPES
+from odradek.protocol.codec.field import BYTES_TYPES, Kind
 from odradek.protocol.codec.limits import MAX_DECODED_VALUES, MAX_TAGGED_FIELDS
-from odradek.protocol.codec.schema import Message, RecordsRegion
+from odradek.protocol.codec.schema import Message, RecordsRegion, Struct
 from odradek.protocol.codec.source_writer import SourceWriter
 
 __all__ = [
@@ -39,10 +40,12 @@ __all__ = [
     "decode",
     "decode_from",
     "decode_in_steps",
+    "elements_in_steps",
     "encode",
     "encode_parts",
     "encode_parts_in_steps",
     "generated_source",
+    "let_go",
     "size_of",
 ]
 
@@ -51,6 +54,9 @@ IN_STEPS = 1 << 16
 
 PIECES_JOINED_AT_ONCE = 4096
 """Takes half a millisecond; the answer about 100,000 partitions is made of 600,000 pieces."""
+
+ELEMENTS_FREED_AT_ONCE = 64
+"""Of an array; each may have as many parts."""
 
 M = TypeVar("M", bound=Message)
 Part = bytes | bytearray | memoryview | RecordsRegion
@@ -103,6 +109,44 @@ def decode_in_steps(
     except (StructError, IndexError, ValueError) as error:
         raise _undecodable(message_type, version, error) from None
     return message  # type: ignore[no-any-return]
+
+
+def elements_in_steps(message: Message) -> Generator[None, None, list[list[Any]]]:
+    """The elements of all long arrays of the message, at any depth. To be taken while the message is in use, and given
+    to `let_go` afterwards: what a message of a megabyte is made of takes 40 ms to free at once.
+    """
+    found: list[list[Any]] = []
+    pending: list[Struct] = [message]
+    while pending:
+        struct = pending.pop()
+        for name, has_parts in _arrays_of(type(struct)):
+            elements = getattr(struct, name)
+            if elements:
+                if len(elements) > ELEMENTS_FREED_AT_ONCE:
+                    found.append(list(elements))
+                if has_parts:
+                    pending += elements
+        if len(pending) % ELEMENTS_FREED_AT_ONCE == 0:
+            yield
+    return found
+
+
+def let_go(elements: list[list[Any]]) -> Generator[None, None, None]:
+    """Forget the elements, in steps."""
+    for some in elements:
+        while some:
+            del some[-ELEMENTS_FREED_AT_ONCE:]
+            yield
+
+
+@cache
+def _arrays_of(struct_type: type[Struct]) -> tuple[tuple[str, bool], ...]:
+    """The names of the arrays, and whether their elements have arrays."""
+    return tuple(
+        (field.name, isinstance(field.element, type) and bool(_arrays_of(field.element)))
+        for field in struct_type.FIELDS
+        if field.kind is Kind.ARRAY
+    )
 
 
 def _undecodable(message_type: type[Message], version: int, error: Exception) -> DecodeError:

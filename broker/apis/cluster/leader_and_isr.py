@@ -22,7 +22,7 @@ from odradek.broker.apis.authorization import authorize_cluster
 from odradek.broker.apis.cluster.broker_epoch import is_stale
 from odradek.broker.apis.cluster.coordinators import coordinator_of
 from odradek.broker.replica_manager.leader_and_isr_states import partition_states
-from odradek.controller.loop_turns import in_turns
+from odradek.controller.loop_turns import in_turns, result_in_turns
 from odradek.controller.model.acls import AclOperation
 from odradek.controller.model.topic_names import is_valid_topic_name
 from odradek.protocol.codec.primitives import ZERO_UUID
@@ -35,9 +35,10 @@ from odradek.protocol.messages.leader_and_isr import (
     LeaderAndIsrTopicError,
 )
 from odradek.protocol.topic_partition import TopicPartition
+from odradek.timer.sliced_work import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Generator, Mapping, Sequence
 
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
@@ -75,7 +76,7 @@ async def apply(
     async for topic, overrides in in_turns(of_topics.items(), SLICE):
         broker.log_manager.update_topic_config(topic, overrides)
     if is_stale(broker, request.broker_epoch):
-        respond(error_response(request, version, ErrorCode.STALE_BROKER_EPOCH, None))
+        respond(await result_in_turns(error_response(request, version, ErrorCode.STALE_BROKER_EPOCH, None)))
         return
     begun_ms = broker.clock.monotonic_ms()
     errors: dict[TopicPartition, ErrorCode] = {}
@@ -85,7 +86,7 @@ async def apply(
         while True:
             refusal = await _become(broker, request.controller_epoch, some, errors)
             if refusal is not None:
-                respond(error_response(request, version, refusal, None))
+                respond(await result_in_turns(error_response(request, version, refusal, None)))
                 return
             if not (some := list(islice(states, SLICE))):
                 break
@@ -188,32 +189,29 @@ async def _response(
 
 def error_response(
     request: LeaderAndIsrRequest, version: int, code: ErrorCode, message: str | None
-) -> LeaderAndIsrResponse:
+) -> Generator[None, None, LeaderAndIsrResponse]:
     """The error at the top level and for every partition."""
+    response = LeaderAndIsrResponse(error_code=code)
     if version < FIRST_TOPIC_ID_VERSION:
-        flat = [(state.topic_name, state.partition_index) for state in request.ungrouped_partition_states]
-        flat += [
-            (topic.topic_name, state.partition_index)
-            for topic in request.topic_states
-            for state in topic.partition_states
-        ]
-        return LeaderAndIsrResponse(
-            error_code=code,
-            partition_errors=[
-                LeaderAndIsrPartitionError(topic_name=name, partition_index=index, error_code=code)
-                for name, index in flat
-            ],
-        )
-    return LeaderAndIsrResponse(
-        error_code=code,
-        topics=[
-            LeaderAndIsrTopicError(
-                topic_id=topic.topic_id,
-                partition_errors=[
-                    LeaderAndIsrPartitionError(partition_index=state.partition_index, error_code=code)
-                    for state in topic.partition_states
-                ],
+        response.partition_errors = yield from listed(
+            LeaderAndIsrPartitionError(
+                topic_name=state.topic_name, partition_index=state.partition_index, error_code=code
             )
-            for topic in request.topic_states
-        ],
-    )
+            for state in request.ungrouped_partition_states
+        )
+    for topic in request.topic_states:
+        is_grouped = version >= FIRST_TOPIC_ID_VERSION
+        errors = yield from listed(
+            LeaderAndIsrPartitionError(
+                topic_name="" if is_grouped else topic.topic_name,
+                partition_index=state.partition_index,
+                error_code=code,
+            )
+            for state in topic.partition_states
+        )
+        if is_grouped:
+            response.topics.append(LeaderAndIsrTopicError(topic_id=topic.topic_id, partition_errors=errors))
+        else:
+            response.partition_errors += errors
+        yield
+    return response

@@ -25,7 +25,7 @@ from odradek.protocol.messages.stop_replica import (
     StopReplicaResponse,
 )
 from odradek.protocol.topic_partition import TopicPartition
-from odradek.timer.sliced_work import Wait, run_through
+from odradek.timer.sliced_work import Wait, listed
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -80,8 +80,10 @@ def handle(broker: Services, ctx: RequestContext, request: StopReplicaRequest) -
 def _states(request: StopReplicaRequest) -> Generator[None, None, dict[TopicPartition, StopReplicaPartitionState]]:
     """One state a partition, from any of the three forms of a request."""
     states: dict[TopicPartition, StopReplicaPartitionState] = {}
-    flat = [(part.topic_name, part.partition_index) for part in request.ungrouped_partitions]
-    flat += [(topic.name, index) for topic in request.topics for index in topic.partition_indexes]
+    flat = yield from listed((part.topic_name, part.partition_index) for part in request.ungrouped_partitions)
+    for named in request.topics:
+        flat += yield from listed((named.name, index) for index in named.partition_indexes)
+        yield
     for name, index in flat:
         states[TopicPartition(name, index)] = StopReplicaPartitionState(
             partition_index=index, leader_epoch=NO_LEADER_EPOCH, delete_partition=request.delete_partitions
@@ -96,11 +98,9 @@ def _states(request: StopReplicaRequest) -> Generator[None, None, dict[TopicPart
 
 def error_response(
     request: StopReplicaRequest, version: int, code: ErrorCode, message: str | None
-) -> StopReplicaResponse:
-    return StopReplicaResponse(
-        error_code=code,
-        partition_errors=[
-            StopReplicaPartitionError(topic_name=tp.topic, partition_index=tp.partition, error_code=code)
-            for tp in run_through(_states(request))
-        ],
+) -> Generator[None, None, StopReplicaResponse]:
+    states = yield from _states(request)
+    errors = yield from listed(
+        StopReplicaPartitionError(topic_name=tp.topic, partition_index=tp.partition, error_code=code) for tp in states
     )
+    return StopReplicaResponse(error_code=code, partition_errors=errors)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from odradek.broker.apis.authorization import require
 from odradek.controller.admin.client_quota_changes import QuotaChange, alter_client_quotas
 from odradek.controller.admin.client_quotas import CLIENT_ID, IP, USER
+from odradek.controller.loop_turns import in_turns
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.controller.tree.metadata_tree import TreeError
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_ORDER: Final = {CLIENT_ID: 0, USER: 1, IP: 2}
+_ORDER: Final = (CLIENT_ID, USER, IP)
 """The order of entity types in Apache Kafka's answers, which is that of a Java HashMap."""
 
 
@@ -43,14 +44,15 @@ def handle(broker: Services, ctx: RequestContext, request: AlterClientQuotasRequ
 
 async def _alter(broker: Services, ctx: RequestContext, request: AlterClientQuotasRequest) -> None:
     answers: dict[tuple[tuple[str, str | None], ...], ResponseEntryData] = {}
-    for entry in request.entries:
-        entity = {part.entity_type: part.entity_name for part in entry.entity}
-        in_order = sorted(entity.items(), key=lambda item: _ORDER.get(item[0], len(_ORDER)))
+    async for entry in in_turns(request.entries):
+        entity = {part.entity_type: part.entity_name async for part in in_turns(entry.entity)}
+        in_order: list[tuple[str, str | None]] = [(kind, entity[kind]) for kind in _ORDER if kind in entity]
+        in_order += [item async for item in in_turns(entity.items()) if item[0] not in _ORDER]
         error = await _alter_one(broker, entity, entry, validate_only=request.validate_only)
         answers[tuple(in_order)] = ResponseEntryData(
             error_code=ErrorCode.NONE if error is None else error.code,
             error_message=None if error is None else error.specific_message,
-            entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in in_order],
+            entity=[EntityData(entity_type=kind, entity_name=name) async for kind, name in in_turns(in_order)],
         )
     ctx.reply(AlterClientQuotasResponse(entries=list(answers.values())))
 
@@ -62,7 +64,7 @@ async def _alter_one(
         await alter_client_quotas(
             broker.controller.client,
             entity,
-            [QuotaChange(op.key, None if op.remove else op.value) for op in entry.ops],
+            [QuotaChange(op.key, None if op.remove else op.value) async for op in in_turns(entry.ops)],
             validate_only=validate_only,
             has_address=partial(_has_address, broker),
         )

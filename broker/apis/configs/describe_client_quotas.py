@@ -7,10 +7,11 @@ Kafka: KafkaApis.handleDescribeClientQuotasRequest.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from odradek.broker.apis.authorization import require
 from odradek.controller.admin.client_quotas import FilterComponent, MatchType, describe_client_quotas
+from odradek.controller.loop_turns import in_turns
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_client_quotas import (
@@ -23,8 +24,12 @@ from odradek.protocol.messages.describe_client_quotas import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
+
+MATCH_TYPES: Final = frozenset(MatchType)
 
 
 def handle(broker: Services, ctx: RequestContext, request: DescribeClientQuotasRequest) -> None:
@@ -33,7 +38,7 @@ def handle(broker: Services, ctx: RequestContext, request: DescribeClientQuotasR
 
 
 async def _describe(broker: Services, ctx: RequestContext, request: DescribeClientQuotasRequest) -> None:
-    components = [_component(asked) for asked in request.components]
+    components = [_component(asked) async for asked in in_turns(request.components)]
     found = await describe_client_quotas(broker.controller.client, components, strict=request.strict)
     ctx.reply(
         DescribeClientQuotasResponse(
@@ -43,19 +48,20 @@ async def _describe(broker: Services, ctx: RequestContext, request: DescribeClie
                     entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entry.entity.items()],
                     values=[ValueData(key=key, value=value) for key, value in entry.quotas.items()],
                 )
-                for entry in found
+                async for entry in in_turns(found)
             ],
         )
     )
 
 
 def _component(asked: ComponentData) -> FilterComponent:
-    if asked.match_type not in set(MatchType) or (asked.match_type == MatchType.EXACT and asked.match is None):
+    if asked.match_type not in MATCH_TYPES or (asked.match_type == MatchType.EXACT and asked.match is None):
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Apache Kafka raises an exception
     return FilterComponent(asked.entity_type, MatchType(asked.match_type), asked.match)
 
 
 def error_response(
     request: DescribeClientQuotasRequest, version: int, code: ErrorCode, message: str | None
-) -> DescribeClientQuotasResponse:
+) -> Generator[None, None, DescribeClientQuotasResponse]:
+    yield
     return DescribeClientQuotasResponse(error_code=code, error_message=message, entries=None)

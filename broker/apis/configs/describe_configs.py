@@ -14,6 +14,7 @@ from odradek.broker.apis.authorization import REFUSAL, authorize
 from odradek.broker.apis.configs.config_entries import broker_configs, cluster_default_configs
 from odradek.broker.apis.configs.runtime_loggers import logger_configs
 from odradek.controller.admin.config_admin import describe_topic_configs
+from odradek.controller.loop_turns import collected, in_turns
 from odradek.controller.model import acls
 from odradek.controller.model.config_codes import ResourceType
 from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode, KafkaError
@@ -26,6 +27,8 @@ from odradek.protocol.messages.describe_configs import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
 
@@ -34,15 +37,15 @@ DESCRIBED = frozenset(ResourceType) - {ResourceType.UNKNOWN}
 
 
 def handle(broker: Services, ctx: RequestContext, request: DescribeConfigsRequest) -> None:
-    for resource in request.resources:
-        if resource.resource_type not in DESCRIBED:
-            raise KafkaError(ErrorCode.INVALID_REQUEST)
     broker.spawn(ctx, request, _describe_all(broker, ctx, request))
 
 
 async def _describe_all(broker: Services, ctx: RequestContext, request: DescribeConfigsRequest) -> None:
+    async for resource in in_turns(request.resources):
+        if resource.resource_type not in DESCRIBED:
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
     results, refused = [], []
-    for resource in request.resources:
+    async for resource in in_turns(request.resources):
         if (refusal := _refusal(broker, ctx, resource)) is not None:
             refused.append(refusal)
             continue
@@ -54,7 +57,8 @@ async def _describe_all(broker: Services, ctx: RequestContext, request: Describe
             if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 result.error_message = error.specific_message
         else:
-            result.configs = _select_requested(configs, resource, request)
+            wanted = await collected(resource.configuration_keys or ())
+            result.configs = _select_requested(configs, wanted, request)
         results.append(result)
     ctx.reply(DescribeConfigsResponse(results=results + refused))
 
@@ -105,11 +109,10 @@ def _require_own_id(broker: Services, name: str, expectation: str) -> None:
 
 def _select_requested(
     configs: list[DescribeConfigsResourceResult],
-    resource: DescribeConfigsResource,
+    wanted: Collection[str],
     request: DescribeConfigsRequest,
 ) -> list[DescribeConfigsResourceResult]:
-    """The requested keys. Fields that were not requested are cleared in place."""
-    wanted = set(resource.configuration_keys or ())
+    """The `wanted` keys, all if there are none. Fields that were not requested are cleared in place."""
     chosen = [config for config in configs if not wanted or config.name in wanted]
     for config in chosen:
         config.is_default = False  # Apache Kafka never sets is_default in a v0 response

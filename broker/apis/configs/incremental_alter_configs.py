@@ -40,7 +40,7 @@ async def _alter(broker: Services, ctx: RequestContext, request: IncrementalAlte
             async for config in in_turns(resource.configs)
         ]
         changes.append(ResourceChanges(resource.resource_type, resource.resource_name, entries))
-    stored = [change for change in changes if change.resource_type != ResourceType.BROKER_LOGGER]
+    stored = [change async for change in in_turns(changes) if change.resource_type != ResourceType.BROKER_LOGGER]
     stored_errors = iter(
         await broker.config_admin.incremental_alter_configs(
             stored, validate_only=request.validate_only, require_right=partial(require_right, broker, ctx)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.authorization import authorize
+from odradek.controller.loop_turns import in_turns
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.controller.znodes.features import SAFE_DOWNGRADE, UPGRADE, FeatureUpdate
 from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode
@@ -34,7 +35,7 @@ def handle(broker: Services, ctx: RequestContext, request: UpdateFeaturesRequest
 
 
 async def _update(broker: Services, ctx: RequestContext, request: UpdateFeaturesRequest) -> None:
-    updates = [_update_of(asked, ctx.header.api_version) for asked in request.feature_updates]
+    updates = [_update_of(asked, ctx.header.api_version) async for asked in in_turns(request.feature_updates)]
     results = (await broker.controller.update_features(updates)).items()
     ctx.reply(
         UpdateFeaturesResponse(
@@ -45,7 +46,7 @@ async def _update(broker: Services, ctx: RequestContext, request: UpdateFeatures
                     error_code=ErrorCode.NONE if error is None else error.code,
                     error_message="NONE" if error is None else error.message,
                 )
-                for name, error in results
+                async for name, error in in_turns(results)
             ],
         )
     )

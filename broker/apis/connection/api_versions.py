@@ -22,7 +22,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Generator, Mapping
 
     from odradek.broker.apis.services import Services
     from odradek.broker.config.broker_config import BrokerConfig
@@ -54,7 +54,7 @@ def response_to(
     if version >= FIRST_SOFTWARE_VERSION:
         name, software_version = request.client_software_name, request.client_software_version
         if not (_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(software_version)):
-            return error_response(request, version, ErrorCode.INVALID_REQUEST, None)
+            return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         connection.client_software_name = name
         connection.client_software_version = software_version
     epoch = FINALIZED_FEATURES_EPOCH if config.metadata_version.has_features else NO_FEATURES_EPOCH
@@ -73,7 +73,8 @@ def unsupported_version_response(apis: Mapping[int, ApiSpec] = API) -> ApiVersio
 
 def error_response(
     request: ApiVersionsRequest, version: int, code: ErrorCode, message: str | None
-) -> ApiVersionsResponse:
+) -> Generator[None, None, ApiVersionsResponse]:
+    yield
     return ApiVersionsResponse(error_code=code)
 
 

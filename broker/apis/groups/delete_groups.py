@@ -16,8 +16,11 @@ from odradek.protocol.messages.delete_groups import (
     DeleteGroupsRequest,
     DeleteGroupsResponse,
 )
+from odradek.timer.sliced_work import distinct, listed
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
     from odradek.timer.sliced_work import Steps
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
 
 @in_slices
 def handle(broker: Services, ctx: RequestContext, request: DeleteGroupsRequest) -> Steps:
-    names = dict.fromkeys(request.groups_names)
+    names = yield from distinct(request.groups_names)
     authorized = yield from filter_by_authorized(broker, ctx, AclOperation.DELETE, ResourceType.GROUP, names)
     results, refused = [], []
     for group_id in names:
@@ -41,7 +44,8 @@ def handle(broker: Services, ctx: RequestContext, request: DeleteGroupsRequest) 
 
 def error_response(
     request: DeleteGroupsRequest, version: int, code: ErrorCode, message: str | None
-) -> DeleteGroupsResponse:
-    return DeleteGroupsResponse(
-        results=[DeletableGroupResult(group_id=group_id, error_code=code) for group_id in request.groups_names]
+) -> Generator[None, None, DeleteGroupsResponse]:
+    results = yield from listed(
+        DeletableGroupResult(group_id=group_id, error_code=code) for group_id in request.groups_names
     )
+    return DeleteGroupsResponse(results=results)

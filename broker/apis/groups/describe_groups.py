@@ -18,8 +18,11 @@ from odradek.protocol.messages.describe_groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
+from odradek.timer.sliced_work import listed
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
     from odradek.timer.sliced_work import Steps
@@ -47,7 +50,6 @@ def handle(broker: Services, ctx: RequestContext, request: DescribeGroupsRequest
 
 def error_response(
     request: DescribeGroupsRequest, version: int, code: ErrorCode, message: str | None
-) -> DescribeGroupsResponse:
-    return DescribeGroupsResponse(
-        groups=[DescribedGroup(group_id=group_id, error_code=code) for group_id in request.groups]
-    )
+) -> Generator[None, None, DescribeGroupsResponse]:
+    groups = yield from listed(DescribedGroup(group_id=group_id, error_code=code) for group_id in request.groups)
+    return DescribeGroupsResponse(groups=groups)

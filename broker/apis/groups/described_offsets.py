@@ -28,6 +28,7 @@ from odradek.protocol.messages.offset_fetch import (
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
+from odradek.timer.sliced_work import chosen, listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container
@@ -49,31 +50,34 @@ def fetch_of_one_group(
 ) -> Steps:
     """Versions 0 to 7. Partitions of other topics are answered with an error if the request names them."""
     version = ctx.header.api_version
-    (group,) = requested_groups(request, version)
+    (group,) = yield from requested_groups(request, version)
     refused = yield from _take_refused(broker, ctx, group, by_partition=version == 0)
     if refused is None:
         if version == 1:
             group.topics = []  # as in Apache Kafka, version 1 has no field for this error
-        error = offset_fetch_error(group, ErrorCode.GROUP_AUTHORIZATION_FAILED, version)
-        ctx.reply(offset_fetch_response([error], version))
+        error = yield from offset_fetch_error(group, ErrorCode.GROUP_AUTHORIZATION_FAILED, version)
+        response = yield from offset_fetch_response([error], version)
+        ctx.reply(response)
         return
     if group.topics is not None:
-        request.topics = [
+        request.topics = yield from listed(
             OffsetFetchRequestTopic(name=topic.name, partition_indexes=topic.partition_indexes)
             for topic in group.topics
-        ]
+        )
     responses: list[OffsetFetchResponse] = []
     if group.topics is None:
         yield from broker.group_coordinator.fetch_offsets(group_context(ctx), request, responses.append)
         (response,) = responses
         described = yield from _described(broker, ctx, (topic.name for topic in response.topics))
-        response.topics = [topic for topic in response.topics if topic.name in described]
+        response.topics = yield from chosen(response.topics, lambda topic: topic.name in described)
         respond(response)
         return
 
+    unreadable = yield from offset_fetch_response([OffsetFetchResponseGroup(topics=refused)], version)
+
     def add_refused(response: OffsetFetchResponse) -> None:
         if response.error_code == ErrorCode.NONE:
-            response.topics += offset_fetch_response([OffsetFetchResponseGroup(topics=refused)], version).topics
+            response.topics += unreadable.topics
         respond(response)
 
     yield from broker.group_coordinator.fetch_offsets(group_context(ctx), request, add_refused)
@@ -85,7 +89,7 @@ def fetch_of_groups(broker: Services, ctx: RequestContext, request: OffsetFetchR
     for group in request.groups:
         refused = yield from _take_refused(broker, ctx, group)
         asked.append((group, refused))
-    request.groups = [group for group, refused in asked if refused is not None]
+    request.groups = yield from listed(group for group, refused in asked if refused is not None)
     responses: list[OffsetFetchResponse] = []
     yield from broker.group_coordinator.fetch_offsets(group_context(ctx), request, responses.append)
     (response,) = responses
@@ -100,7 +104,7 @@ def fetch_of_groups(broker: Services, ctx: RequestContext, request: OffsetFetchR
         response.groups.append(answer)
         if answer.error_code == ErrorCode.NONE and group.topics is None:
             described = yield from _described(broker, ctx, (topic.name for topic in answer.topics))
-            answer.topics = [topic for topic in answer.topics if topic.name in described]
+            answer.topics = [topic for topic in answer.topics if topic.name in described]  # those that have offsets
         elif answer.error_code == ErrorCode.NONE:
             answer.topics += refused
     ctx.reply(response)
@@ -125,7 +129,8 @@ def _take_refused(
         if topic.name in described:
             allowed.append(topic)
         else:
-            refused.append(_refusal(topic.name, topic.partition_indexes))
+            refusal = yield from _refusal(topic.name, topic.partition_indexes)
+            refused.append(refusal)
     group.topics = allowed
     return refused
 
@@ -134,16 +139,14 @@ def _described(broker: Services, ctx: RequestContext, names: Iterable[str]) -> G
     return (yield from filter_by_authorized(broker, ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names))
 
 
-def _refusal(name: str, indexes: Iterable[int]) -> OffsetFetchResponseTopics:
-    return OffsetFetchResponseTopics(
-        name=name,
-        partitions=[
-            OffsetFetchResponsePartitions(
-                partition_index=index,
-                committed_offset=INVALID_OFFSET,
-                metadata=NO_METADATA,
-                error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-            )
-            for index in indexes
-        ],
+def _refusal(name: str, indexes: Iterable[int]) -> Generator[None, None, OffsetFetchResponseTopics]:
+    partitions = yield from listed(
+        OffsetFetchResponsePartitions(
+            partition_index=index,
+            committed_offset=INVALID_OFFSET,
+            metadata=NO_METADATA,
+            error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        )
+        for index in indexes
     )
+    return OffsetFetchResponseTopics(name=name, partitions=partitions)

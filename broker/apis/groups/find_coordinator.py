@@ -22,8 +22,11 @@ from odradek.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
+from odradek.timer.sliced_work import listed
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from odradek.broker.apis.services import Services
     from odradek.broker.metadata.metadata_cache import Node
     from odradek.broker.network.requests.request import RequestContext
@@ -100,14 +103,13 @@ def _no_share_coordinator(broker: Services, ctx: RequestContext) -> ErrorCode:
 
 def error_response(
     request: FindCoordinatorRequest, version: int, code: ErrorCode, message: str | None
-) -> FindCoordinatorResponse:
+) -> Generator[None, None, FindCoordinatorResponse]:
     if version < FIRST_BATCHED_VERSION:
         return FindCoordinatorResponse(
             error_code=code, error_message=DEFAULT_MESSAGES[code], node_id=-1, host="", port=-1
         )
-    return FindCoordinatorResponse(
-        coordinators=[
-            Coordinator(key=key, error_code=code, error_message=DEFAULT_MESSAGES[code], node_id=-1, host="", port=-1)
-            for key in request.coordinator_keys
-        ]
+    coordinators = yield from listed(
+        Coordinator(key=key, error_code=code, error_message=DEFAULT_MESSAGES[code], node_id=-1, host="", port=-1)
+        for key in request.coordinator_keys
     )
+    return FindCoordinatorResponse(coordinators=coordinators)

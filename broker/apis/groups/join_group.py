@@ -12,14 +12,23 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.apis.authorization import require
 from odradek.broker.apis.groups.group_requests import group_context
+from odradek.broker.apis.services import SMALL_REQUEST_BYTES, now_or_in_slices
 from odradek.controller.model.acls import AclOperation, ResourceType
+from odradek.timer.sliced_work import listed
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
     from odradek.protocol.messages.join_group import JoinGroupRequest
+    from odradek.timer.sliced_work import Steps
 
 
 def handle(broker: Services, ctx: RequestContext, request: JoinGroupRequest) -> None:
     require(broker, ctx, AclOperation.READ, ResourceType.GROUP, request.group_id)
-    broker.group_coordinator.join_group(group_context(ctx), request, ctx.reply)
+    work = _join(broker, ctx, request)
+    now_or_in_slices(broker, ctx, request, work, is_small=ctx.size <= SMALL_REQUEST_BYTES)
+
+
+def _join(broker: Services, ctx: RequestContext, request: JoinGroupRequest) -> Steps:
+    protocols = yield from listed((protocol.name, protocol.metadata) for protocol in request.protocols)
+    broker.group_coordinator.join_group(group_context(ctx), request, ctx.reply, tuple(protocols))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.apis.authorization import require
 from odradek.broker.apis.groups.group_requests import group_context
+from odradek.broker.apis.services import SMALL_REQUEST_BYTES, now_or_in_slices
 from odradek.controller.model.acls import AclOperation, ResourceType
 
 if TYPE_CHECKING:
@@ -21,4 +22,5 @@ if TYPE_CHECKING:
 
 def handle(broker: Services, ctx: RequestContext, request: LeaveGroupRequest) -> None:
     require(broker, ctx, AclOperation.READ, ResourceType.GROUP, request.group_id)
-    broker.group_coordinator.leave_group(group_context(ctx), request, ctx.reply)
+    work = broker.group_coordinator.leave_group(group_context(ctx), request, ctx.reply)
+    now_or_in_slices(broker, ctx, request, work, is_small=ctx.size <= SMALL_REQUEST_BYTES)

@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.authorization import EVERYTHING, filter_by_authorized, require
-from odradek.broker.apis.existing_partitions import split_by_existence, with_refusals
+from odradek.broker.apis.existing_partitions import split_by_existence, with_outcome
 from odradek.broker.apis.groups.group_requests import group_context
-from odradek.broker.apis.services import in_slices
+from odradek.broker.apis.services import SMALL_REQUEST_BYTES, in_slices, now_or_in_slices
 from odradek.controller.model.acls import AclOperation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.offset_commit import (
@@ -26,12 +26,14 @@ from odradek.protocol.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from odradek.timer.sliced_work import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Container, Generator
 
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
+    from odradek.coordinator.group.offsets.offset_api import Outcome
     from odradek.timer.sliced_work import Steps
 
 
@@ -44,16 +46,21 @@ def handle(broker: Services, ctx: RequestContext, request: OffsetCommitRequest) 
     if broker.authorizer is not None:
         names = (topic.name for topic in request.topics)
         authorized = yield from filter_by_authorized(broker, ctx, AclOperation.READ, ResourceType.TOPIC, names)
-    existing, refused = yield from split_by_existence(broker, request.topics, authorized, _refusal)
+    existing, refused = yield from split_by_existence(broker, request.topics, authorized, _answered)
 
-    def respond(response: OffsetCommitResponse) -> None:
-        response.topics = with_refusals(refused, response.topics, _topic)
-        ctx.reply(response)
+    def answer(outcome: Outcome) -> Steps:
+        topics = yield from with_outcome(refused, outcome, _topic, _answered)
+        ctx.reply(OffsetCommitResponse(topics=topics))
+
+    def respond(outcome: Outcome) -> None:
+        now_or_in_slices(broker, ctx, request, answer(outcome), is_small=ctx.size <= SMALL_REQUEST_BYTES)
 
     if not existing:
-        respond(OffsetCommitResponse())
+        yield from answer({})
         return
-    request.topics = [OffsetCommitRequestTopic(name=name, partitions=found) for name, found in existing]
+    request.topics = yield from listed(
+        OffsetCommitRequestTopic(name=name, partitions=found) for name, found in existing
+    )
     yield from broker.group_coordinator.commit_offsets(group_context(ctx), request, respond)
 
 
@@ -61,22 +68,16 @@ def _topic(name: str, refused: list[OffsetCommitResponsePartition]) -> OffsetCom
     return OffsetCommitResponseTopic(name=name, partitions=refused)
 
 
-def _refusal(index: int, error: ErrorCode) -> OffsetCommitResponsePartition:
+def _answered(index: int, error: ErrorCode) -> OffsetCommitResponsePartition:
     return OffsetCommitResponsePartition(partition_index=index, error_code=error)
 
 
 def error_response(
     request: OffsetCommitRequest, version: int, code: ErrorCode, message: str | None
-) -> OffsetCommitResponse:
-    return OffsetCommitResponse(
-        topics=[
-            OffsetCommitResponseTopic(
-                name=topic.name,
-                partitions=[
-                    OffsetCommitResponsePartition(partition_index=part.partition_index, error_code=code)
-                    for part in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+) -> Generator[None, None, OffsetCommitResponse]:
+    topics = []
+    for topic in request.topics:
+        partitions = yield from listed(_answered(part.partition_index, code) for part in topic.partitions)
+        topics.append(_topic(topic.name, partitions))
+        yield
+    return OffsetCommitResponse(topics=topics)

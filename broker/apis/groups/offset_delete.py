@@ -20,6 +20,7 @@ from odradek.protocol.messages.offset_delete import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
+from odradek.timer.sliced_work import listed
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
@@ -34,13 +35,15 @@ def handle(broker: Services, ctx: RequestContext, request: OffsetDeleteRequest) 
     authorized = yield from filter_by_authorized(broker, ctx, AclOperation.READ, ResourceType.TOPIC, names)
     existing, refused = yield from split_by_existence(broker, request.topics, authorized, _refusal)
 
-    def respond(response: OffsetDeleteResponse) -> None:
-        if response.error_code == ErrorCode.NONE:  # a top-level error comes without partitions
-            response.topics = with_refusals(refused, response.topics, _topic)
-        ctx.reply(response)
-
-    request.topics = [OffsetDeleteRequestTopic(name=name, partitions=found) for name, found in existing]
-    broker.group_coordinator.delete_offsets(group_context(ctx), request, respond)
+    request.topics = yield from listed(
+        OffsetDeleteRequestTopic(name=name, partitions=found) for name, found in existing
+    )
+    answers: list[OffsetDeleteResponse] = []
+    yield from broker.group_coordinator.delete_offsets(group_context(ctx), request, answers.append)
+    (response,) = answers
+    if response.error_code == ErrorCode.NONE:  # a top-level error comes without partitions
+        response.topics = yield from with_refusals(refused, response.topics, _topic)
+    ctx.reply(response)
 
 
 def _topic(name: str, refused: list[OffsetDeleteResponsePartition]) -> OffsetDeleteResponseTopic:

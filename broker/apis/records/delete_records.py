@@ -20,7 +20,7 @@ from odradek.protocol.messages.delete_records import (
     DeleteRecordsTopicResult,
 )
 from odradek.protocol.topic_partition import TopicPartition
-from odradek.timer.sliced_work import run_through
+from odradek.timer.sliced_work import listed
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
@@ -35,6 +35,7 @@ def handle(broker: Services, ctx: RequestContext, request: DeleteRecordsRequest)
     offsets: dict[TopicPartition, int] = {}
     results: dict[TopicPartition, LogDeleteRecordsResult] = {}
     for topic in request.topics:
+        yield None
         for part in topic.partitions:
             topic_partition = TopicPartition(topic.name, part.partition_index)
             if topic.name not in authorized:
@@ -72,17 +73,19 @@ def _response(
             )
         )
         yield
-    return DeleteRecordsResponse(
-        topics=[DeleteRecordsTopicResult(name=name, partitions=partitions) for name, partitions in topics.items()]
+    answered = yield from listed(
+        DeleteRecordsTopicResult(name=name, partitions=partitions) for name, partitions in topics.items()
     )
+    return DeleteRecordsResponse(topics=answered)
 
 
 def error_response(
     request: DeleteRecordsRequest, version: int, code: ErrorCode, message: str | None
-) -> DeleteRecordsResponse:
-    refused = {
-        TopicPartition(topic.name, part.partition_index): LogDeleteRecordsResult(error=code)
-        for topic in request.topics
-        for part in topic.partitions
-    }
-    return run_through(_response(refused))
+) -> Generator[None, None, DeleteRecordsResponse]:
+    refused: dict[TopicPartition, LogDeleteRecordsResult] = {}
+    for topic in request.topics:
+        yield
+        for part in topic.partitions:
+            refused[TopicPartition(topic.name, part.partition_index)] = LogDeleteRecordsResult(error=code)
+            yield
+    return (yield from _response(refused))

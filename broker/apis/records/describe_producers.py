@@ -33,6 +33,7 @@ def handle(broker: Services, ctx: RequestContext, request: DescribeProducersRequ
     for topic in request.topics:
         error = _topic_error(broker, ctx, topic.name)
         partitions = []
+        yield None
         for index in topic.partition_indexes:
             if error is None:
                 partitions.append(_partition(broker, TopicPartition(topic.name, index)))

@@ -42,7 +42,7 @@ from odradek.protocol.records.layout import MAGIC_V0, MAGIC_V1
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.segment.fetch_data import FetchIsolation
 from odradek.storage.segment.file_records import FileRegion
-from odradek.timer.sliced_work import Wait, run_through
+from odradek.timer.sliced_work import Wait, listed, run_through
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
@@ -384,22 +384,20 @@ def _down_conversion_magic(record_version: int, version: int) -> int | None:
     return MAGIC_V1 if record_version > MAGIC_V1 and version < FIRST_V2_BATCH_VERSION else None
 
 
-def error_response(request: FetchRequest, version: int, code: ErrorCode, message: str | None) -> FetchResponse:
+def error_response(
+    request: FetchRequest, version: int, code: ErrorCode, message: str | None
+) -> Generator[None, None, FetchResponse]:
     """The error at the top level, and below v13 also for every partition: v0-6 have no top-level error."""
+    response = FetchResponse(error_code=code, session_id=request.session_id)
     if version >= 13:
-        return FetchResponse(error_code=code, session_id=request.session_id)
-    return FetchResponse(
-        error_code=code,
-        session_id=request.session_id,
-        responses=[
-            FetchableTopicResponse(
-                topic=topic.topic,
-                topic_id=topic.topic_id,
-                partitions=[
-                    PartitionData(partition_index=part.partition, error_code=code, high_watermark=-1, records=None)
-                    for part in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ],
-    )
+        return response
+    for topic in request.topics:
+        partitions = yield from listed(
+            PartitionData(partition_index=part.partition, error_code=code, high_watermark=-1, records=None)
+            for part in topic.partitions
+        )
+        response.responses.append(
+            FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id, partitions=partitions)
+        )
+        yield
+    return response

@@ -9,10 +9,8 @@ Kafka: KafkaApis.handleListOffsetRequest.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.apis.authorization import filter_by_authorized
@@ -32,7 +30,7 @@ from odradek.protocol.messages.list_offsets import (
 from odradek.protocol.records.layout import NO_PARTITION_LEADER_EPOCH
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.offsets import LATEST, SpecialTimestamp
-from odradek.timer.sliced_work import Wait
+from odradek.timer.sliced_work import Wait, chosen, listed
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
@@ -60,12 +58,15 @@ def handle(broker: Services, ctx: RequestContext, request: ListOffsetsRequest) -
     require_isolation_level(request.isolation_level)
     names = (topic.name for topic in request.topics)
     authorized = yield from filter_by_authorized(broker, ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
-    allowed = [topic for topic in request.topics if topic.name in authorized]
-    by_time = _by_time(allowed) if version > 0 else iter(())
-    while some := list(islice(by_time, SMALL_REQUEST_PARTITIONS)):
-        yield Wait(partial(broker.replica_manager.reads.cold_reads.warm_lookups, some))
+    allowed = yield from chosen(request.topics, lambda topic: topic.name in authorized)
+    duplicates: set[tuple[str, int]] = set()
+    if version > 0:
+        by_time = yield from _by_time(allowed)
+        for start in range(0, len(by_time), SMALL_REQUEST_PARTITIONS):
+            some = by_time[start : start + SMALL_REQUEST_PARTITIONS]
+            yield Wait(partial(broker.replica_manager.reads.cold_reads.warm_lookups, some))
+        duplicates = yield from _duplicates(request)
     answer = _offsets_v0 if version == 0 else _offset
-    duplicates = _duplicates(request) if version > 0 else frozenset()
     topics = []
     for topic in allowed:
         found = []
@@ -80,26 +81,40 @@ def handle(broker: Services, ctx: RequestContext, request: ListOffsetsRequest) -
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=found))
         yield None
     for topic in request.topics:
+        yield None
         if topic.name not in authorized:
             refused = yield from _unauthorized(topic, version)
             topics.append(refused)
     ctx.reply(ListOffsetsResponse(topics=topics))
 
 
-def _by_time(topics: Iterable[ListOffsetsTopic]) -> Iterator[tuple[TopicPartition, int]]:
-    """The partitions and timestamps whose lookup reads a log."""
+def _by_time(topics: Iterable[ListOffsetsTopic]) -> Generator[None, None, list[tuple[TopicPartition, int]]]:
+    """The partitions and timestamps whose lookup reads a log, in steps."""
+    found = []
     for topic in topics:
-        for part in topic.partitions:
+        for number, part in enumerate(topic.partitions, 1):
             if part.timestamp >= 0 or part.timestamp == SpecialTimestamp.MAX:
-                yield TopicPartition(topic.name, part.partition_index), part.timestamp
+                found.append((TopicPartition(topic.name, part.partition_index), part.timestamp))
+            if number % SMALL_REQUEST_PARTITIONS == 0:
+                yield
+        yield
+    return found
 
 
-def _duplicates(request: ListOffsetsRequest) -> frozenset[tuple[str, int]]:
-    """The partitions that are named more than once. In most requests none is, so that is found out first."""
-    named = [(topic.name, part.partition_index) for topic in request.topics for part in topic.partitions]
-    if len(set(named)) == len(named):
-        return frozenset()
-    return frozenset(name for name, count in Counter(named).items() if count > 1)
+def _duplicates(request: ListOffsetsRequest) -> Generator[None, None, set[tuple[str, int]]]:
+    """The partitions that are named more than once, in steps."""
+    named: set[tuple[str, int]] = set()
+    twice: set[tuple[str, int]] = set()
+    for topic in request.topics:
+        for number, part in enumerate(topic.partitions, 1):
+            name = (topic.name, part.partition_index)
+            if name in named:
+                twice.add(name)
+            named.add(name)
+            if number % SMALL_REQUEST_PARTITIONS == 0:
+                yield
+        yield
+    return twice
 
 
 def _offset(
@@ -182,10 +197,10 @@ def _error(part: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartitionR
 
 def error_response(
     request: ListOffsetsRequest, version: int, code: ErrorCode, message: str | None
-) -> ListOffsetsResponse:
-    return ListOffsetsResponse(
-        topics=[
-            ListOffsetsTopicResponse(name=topic.name, partitions=[_error(part, code) for part in topic.partitions])
-            for topic in request.topics
-        ]
-    )
+) -> Generator[None, None, ListOffsetsResponse]:
+    topics = []
+    for topic in request.topics:
+        partitions = yield from listed(_error(part, code) for part in topic.partitions)
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
+        yield
+    return ListOffsetsResponse(topics=topics)

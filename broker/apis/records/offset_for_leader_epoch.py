@@ -21,6 +21,7 @@ from odradek.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopicResult,
 )
 from odradek.protocol.topic_partition import TopicPartition
+from odradek.timer.sliced_work import listed
 
 if TYPE_CHECKING:
     from collections.abc import Container, Generator
@@ -39,6 +40,7 @@ def handle(broker: Services, ctx: RequestContext, request: OffsetForLeaderEpochR
     for topic in request.topics:
         is_authorized = topic.topic in authorized
         found = []
+        yield None
         for part in topic.partitions:
             if is_authorized:
                 found.append(_end_offset(broker, TopicPartition(topic.topic, part.partition), part))
@@ -74,13 +76,12 @@ def _end_offset(broker: Services, topic_partition: TopicPartition, part: OffsetF
 
 def error_response(
     request: OffsetForLeaderEpochRequest, version: int, code: ErrorCode, message: str | None
-) -> OffsetForLeaderEpochResponse:
-    return OffsetForLeaderEpochResponse(
-        topics=[
-            OffsetForLeaderTopicResult(
-                topic=topic.topic,
-                partitions=[EpochEndOffset(partition=part.partition, error_code=code) for part in topic.partitions],
-            )
-            for topic in request.topics
-        ]
-    )
+) -> Generator[None, None, OffsetForLeaderEpochResponse]:
+    topics = []
+    for topic in request.topics:
+        partitions = yield from listed(
+            EpochEndOffset(partition=part.partition, error_code=code) for part in topic.partitions
+        )
+        topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=partitions))
+        yield
+    return OffsetForLeaderEpochResponse(topics=topics)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from odradek.broker.apis.authorization import filter_by_authorized, require
 from odradek.broker.apis.leaders import name_leader
-from odradek.broker.apis.services import SMALL_REQUEST_PARTITIONS, now_or_in_slices
+from odradek.broker.apis.services import SMALL_REQUEST_BYTES, SMALL_REQUEST_PARTITIONS, now_or_in_slices
 from odradek.broker.quotas.request_throttle import throttle_produce
 from odradek.controller.model.acls import AclOperation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -33,6 +33,7 @@ from odradek.protocol.records.compression import CompressionType
 from odradek.protocol.records.layout import TRANSACTIONAL_MASK
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.append_info import AppendOrigin
+from odradek.timer.sliced_work import chosen, listed
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
@@ -49,9 +50,6 @@ NO_RECORDS = memoryview(b"")
 Checked: TypeAlias = "tuple[memoryview, bool, ErrorCode]"
 """The records of one partition, whether they are transactional, and their error."""
 
-SMALL_FRAME_BYTES = 64 * SMALL_REQUEST_PARTITIONS
-"""A frame of this size cannot contain more than `SMALL_REQUEST_PARTITIONS` partitions with a batch."""
-
 BATCHES_A_STEP = 500
 """Batches of one partition that are looked at in one step: half a millisecond. Only old clients send more than one."""
 
@@ -63,7 +61,7 @@ FIRST_ABORTABLE_VERSION = 11
 
 def handle(broker: Services, ctx: RequestContext, request: ProduceRequest) -> None:
     work = _produce(broker, ctx, request)
-    now_or_in_slices(broker, ctx, request, work, is_small=ctx.size <= SMALL_FRAME_BYTES)
+    now_or_in_slices(broker, ctx, request, work, is_small=ctx.size <= SMALL_REQUEST_BYTES)
 
 
 def _produce(broker: Services, ctx: RequestContext, request: ProduceRequest) -> Steps:
@@ -79,7 +77,9 @@ def _produce(broker: Services, ctx: RequestContext, request: ProduceRequest) -> 
         if request.acks == 0:
             if broker.quotas.produce.is_enabled:
                 throttle_produce(broker.quotas, ctx, acks=0)
-            _finish_unacknowledged(ctx, results, refused)
+            work = _finish_unacknowledged(ctx, results, refused)
+            is_small = len(results) + len(refused) <= SMALL_REQUEST_PARTITIONS
+            now_or_in_slices(broker, ctx, request, work, is_small=is_small)
         else:
             is_small = len(results) + len(refused) <= SMALL_REQUEST_PARTITIONS
             if is_small:
@@ -117,6 +117,8 @@ def _sort(
     named = 0
     for topic in request.topic_data:
         known = broker.metadata_cache.snapshot.partitions.get(topic.name, {})
+        if not topic.partition_data:
+            yield None
         for part in topic.partition_data:
             named += 1
             if named % SMALL_REQUEST_PARTITIONS == 0:
@@ -224,17 +226,19 @@ def _checked(records: memoryview | bytes | object, version: int) -> Generator[No
 
 def _finish_unacknowledged(
     ctx: RequestContext, results: Mapping[TopicPartition, LogAppendResult], refused: Mapping[TopicPartition, ErrorCode]
-) -> None:
-    errors = {found: result.error for found, result in results.items() if result.error != ErrorCode.NONE} | dict(
-        refused
-    )
+) -> Steps:
+    if not refused and len(results) == 1 and not any(result.error for result in results.values()):
+        ctx.reply(None)
+        return
+    failed = yield from chosen(results, lambda found: results[found].error)
+    errors = {found: results[found].error for found in failed} | dict(refused)
     if not errors:
         ctx.reply(None)
         return
-    topics = [
+    topics = yield from listed(
         TopicProduceResponse(name=found.topic, partition_responses=[_refusal(found.partition, error)])
         for found, error in errors.items()
-    ]
+    )
     ctx.close_connection(ProduceResponse(responses=topics))
 
 
@@ -275,9 +279,15 @@ def _respond(
         topics.setdefault(topic_partition.topic, []).append(_refusal(topic_partition.partition, error))
         if named % SMALL_REQUEST_PARTITIONS == 0:
             yield None
+    if len(topics) <= SMALL_REQUEST_PARTITIONS:
+        responses = [TopicProduceResponse(name=name, partition_responses=found) for name, found in topics.items()]
+    else:
+        responses = yield from listed(
+            TopicProduceResponse(name=name, partition_responses=found) for name, found in topics.items()
+        )
     ctx.reply(
         ProduceResponse(
-            responses=[TopicProduceResponse(name=name, partition_responses=found) for name, found in topics.items()],
+            responses=responses,
             throttle_time_ms=throttle_produce(broker.quotas, ctx, acks=-1) if broker.quotas.produce.is_enabled else 0,
             node_endpoints=list(endpoints.values()),
         )
@@ -292,16 +302,17 @@ def _refusal(index: int, code: ErrorCode, message: str | None = None) -> Partiti
 
 def error_response(
     request: ProduceRequest, version: int, code: ErrorCode, message: str | None
-) -> ProduceResponse | None:
+) -> Generator[None, None, ProduceResponse | None]:
     """The same error for every partition; None with acks=0, which has no response."""
     if request.acks == 0:
         return None
     topics: dict[str, dict[int, PartitionProduceResponse]] = {}
     for topic in request.topic_data:
+        yield
         for part in topic.partition_data:
             topics.setdefault(topic.name, {})[part.index] = _refusal(part.index, code, message)
-    return ProduceResponse(
-        responses=[
-            TopicProduceResponse(name=name, partition_responses=list(found.values())) for name, found in topics.items()
-        ]
+            yield
+    responses = yield from listed(
+        TopicProduceResponse(name=name, partition_responses=list(found.values())) for name, found in topics.items()
     )
+    return ProduceResponse(responses=responses)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.apis.authorization import require
 from odradek.controller.admin.scram_credential_changes import Deletion, Upsertion, alter_scram_credentials
+from odradek.controller.loop_turns import in_turns
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.alter_user_scram_credentials import (
@@ -34,11 +35,15 @@ async def _alter(broker: Services, ctx: RequestContext, request: AlterUserScramC
         broker.controller.client,
         [
             Upsertion(one.name, one.mechanism, one.iterations, bytes(one.salt), bytes(one.salted_password))
-            for one in request.upsertions
+            async for one in in_turns(request.upsertions)
         ],
-        [Deletion(one.name, one.mechanism) for one in request.deletions],
+        [Deletion(one.name, one.mechanism) async for one in in_turns(request.deletions)],
     )
-    ctx.reply(AlterUserScramCredentialsResponse(results=[_result(user, error) for user, error in results.items()]))
+    ctx.reply(
+        AlterUserScramCredentialsResponse(
+            results=[_result(user, error) async for user, error in in_turns(results.items())]
+        )
+    )
 
 
 def _result(user: str, error: KafkaError | None) -> AlterUserScramCredentialsResult:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.apis.authorization import authorize_cluster, configured_authorizer, request_context
 from odradek.broker.apis.security.acl_codes import is_readable_creation
+from odradek.controller.loop_turns import in_turns, result_in_turns
 from odradek.controller.model.acls import (
     CLUSTER_NAME,
     AccessControlEntry,
@@ -21,22 +22,16 @@ from odradek.controller.model.acls import (
 )
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.create_acls import AclCreationResult, CreateAclsResponse
+from odradek.timer.sliced_work import distinct
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
-    from odradek.broker.security.authorizer.ports import Authorizer
     from odradek.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 
 
 def handle(broker: Services, ctx: RequestContext, request: CreateAclsRequest) -> None:
-    if not all(map(is_readable_creation, request.creations)):
-        ctx.close_connection()
-        return
-    authorize_cluster(broker, ctx, AclOperation.ALTER)
-    authorizer = configured_authorizer(broker, "No Authorizer is configured.")
-    bindings = [_binding(creation) for creation in request.creations]
-    broker.spawn(ctx, request, _create(authorizer, ctx, bindings))
+    broker.spawn(ctx, request, _create(broker, ctx, request))
 
 
 def _binding(creation: AclCreation) -> AclBinding:
@@ -60,14 +55,26 @@ def _binding(creation: AclCreation) -> AclBinding:
     return AclBinding(pattern, entry)
 
 
-async def _create(authorizer: Authorizer, ctx: RequestContext, bindings: list[AclBinding]) -> None:
-    errors = {binding: error for binding in bindings if (error := _why_refused(binding.pattern)) is not None}
-    valid = [binding for binding in dict.fromkeys(bindings) if binding not in errors]
+async def _create(broker: Services, ctx: RequestContext, request: CreateAclsRequest) -> None:
+    async for creation in in_turns(request.creations):
+        if not is_readable_creation(creation):
+            ctx.close_connection()
+            return
+    authorize_cluster(broker, ctx, AclOperation.ALTER)
+    authorizer = configured_authorizer(broker, "No Authorizer is configured.")
+    bindings = [_binding(creation) async for creation in in_turns(request.creations)]
+    errors: dict[AclBinding, KafkaError] = {}
+    async for binding in in_turns(bindings):
+        if (error := _why_refused(binding.pattern)) is not None:
+            errors[binding] = error
+    different = await result_in_turns(distinct(bindings))
+    valid = [binding async for binding in in_turns(different) if binding not in errors]
     results = await authorizer.create_acls(request_context(ctx), valid)
-    errors.update(
-        (binding, result.error) for binding, result in zip(valid, results, strict=True) if result.error is not None
-    )
-    ctx.reply(CreateAclsResponse(results=[_result(errors.get(binding)) for binding in bindings]))
+    async for binding, result in in_turns(zip(valid, results, strict=True)):
+        if result.error is not None:
+            errors[binding] = result.error
+    answers = [_result(errors.get(binding)) async for binding in in_turns(bindings)]
+    ctx.reply(CreateAclsResponse(results=answers))
 
 
 def _why_refused(pattern: ResourcePattern) -> KafkaError | None:

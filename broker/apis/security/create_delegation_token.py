@@ -24,6 +24,8 @@ from odradek.protocol.messages.create_delegation_token import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
 
@@ -47,8 +49,9 @@ def handle(broker: Services, ctx: RequestContext, request: CreateDelegationToken
 
 def error_response(
     request: CreateDelegationTokenRequest, version: int, code: ErrorCode, message: str | None
-) -> CreateDelegationTokenResponse:
+) -> Generator[None, None, CreateDelegationTokenResponse]:
     """The answer to a request whose handler failed. Kafka: CreateDelegationTokenRequest.getErrorResponse."""
+    yield
     return _response(version, code, ANONYMOUS, ANONYMOUS)
 
 

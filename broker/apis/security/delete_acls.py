@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.apis.authorization import authorize_cluster, configured_authorizer, request_context
 from odradek.broker.apis.security.acl_codes import filter_of, is_readable_filter
+from odradek.controller.loop_turns import in_turns
 from odradek.controller.model.acls import AclOperation
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.delete_acls import DeleteAclsFilterResult, DeleteAclsMatchingAcl, DeleteAclsResponse
@@ -16,24 +17,25 @@ from odradek.protocol.messages.delete_acls import DeleteAclsFilterResult, Delete
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
-    from odradek.broker.security.authorizer.ports import AclDeleteResult, Authorizer
-    from odradek.controller.model.acls import AclBinding, AclBindingFilter
+    from odradek.broker.security.authorizer.ports import AclDeleteResult
+    from odradek.controller.model.acls import AclBinding
     from odradek.protocol.messages.delete_acls import DeleteAclsRequest
 
 
 def handle(broker: Services, ctx: RequestContext, request: DeleteAclsRequest) -> None:
-    if not all(is_readable_filter(asked, ctx.header.api_version) for asked in request.filters):
-        ctx.close_connection()
-        return
+    broker.spawn(ctx, request, _delete(broker, ctx, request))
+
+
+async def _delete(broker: Services, ctx: RequestContext, request: DeleteAclsRequest) -> None:
+    async for asked in in_turns(request.filters):
+        if not is_readable_filter(asked, ctx.header.api_version):
+            ctx.close_connection()
+            return
     authorize_cluster(broker, ctx, AclOperation.ALTER)
     authorizer = configured_authorizer(broker, "No Authorizer is configured.")
-    filters = [filter_of(asked) for asked in request.filters]
-    broker.spawn(ctx, request, _delete(authorizer, ctx, filters))
-
-
-async def _delete(authorizer: Authorizer, ctx: RequestContext, filters: list[AclBindingFilter]) -> None:
+    filters = [filter_of(asked) async for asked in in_turns(request.filters)]
     results = await authorizer.delete_acls(request_context(ctx), filters)
-    ctx.reply(DeleteAclsResponse(filter_results=[_result(result) for result in results]))
+    ctx.reply(DeleteAclsResponse(filter_results=[_result(result) async for result in in_turns(results)]))
 
 
 def _result(result: AclDeleteResult) -> DeleteAclsFilterResult:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.apis.authorization import require
 from odradek.controller.admin.scram_credentials import UserCredentials, describe_scram_credentials
+from odradek.controller.loop_turns import in_turns
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_user_scram_credentials import (
@@ -31,9 +32,11 @@ def handle(broker: Services, ctx: RequestContext, request: DescribeUserScramCred
 
 
 async def _describe(broker: Services, ctx: RequestContext, request: DescribeUserScramCredentialsRequest) -> None:
-    users = None if request.users is None else [user.name for user in request.users]
+    users = None if request.users is None else [user.name async for user in in_turns(request.users)]
     found = await describe_scram_credentials(broker.controller.client, users)
-    ctx.reply(DescribeUserScramCredentialsResponse(error_message="", results=[_result(one) for one in found]))
+    ctx.reply(
+        DescribeUserScramCredentialsResponse(error_message="", results=[_result(one) async for one in in_turns(found)])
+    )
 
 
 def _result(one: UserCredentials) -> DescribeUserScramCredentialsResult:

@@ -32,9 +32,10 @@ def handle(broker: Services, ctx: RequestContext, request: AlterPartitionReassig
 
 async def _alter(broker: Services, ctx: RequestContext, request: AlterPartitionReassignmentsRequest) -> None:
     targets: dict[TopicPartition, tuple[int, ...] | None] = {}
-    async for name, part in in_turns((topic.name, part) for topic in request.topics for part in topic.partitions):
-        replicas = part.replicas
-        targets[TopicPartition(name, part.partition_index)] = None if replicas is None else tuple(replicas)
+    async for topic in in_turns(request.topics):
+        async for part in in_turns(topic.partitions):
+            replicas = part.replicas
+            targets[TopicPartition(topic.name, part.partition_index)] = None if replicas is None else tuple(replicas)
     topics: dict[str, list[ReassignablePartitionResponse]] = {}
     outcomes = await broker.controller.alter_partition_reassignments(targets)
     async for tp, error in in_turns(outcomes.items()):
@@ -44,6 +45,8 @@ async def _alter(broker: Services, ctx: RequestContext, request: AlterPartitionR
         topics.setdefault(tp.topic, []).append(result)
     ctx.reply(
         AlterPartitionReassignmentsResponse(
-            responses=[ReassignableTopicResponse(name=name, partitions=found) for name, found in topics.items()],
+            responses=[
+                ReassignableTopicResponse(name=name, partitions=found) async for name, found in in_turns(topics.items())
+            ],
         )
     )

@@ -21,10 +21,10 @@ from odradek.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirTopicResult,
 )
 from odradek.protocol.topic_partition import TopicPartition
-from odradek.timer.sliced_work import Wait
+from odradek.timer.sliced_work import Wait, listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Generator, Mapping
 
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
@@ -36,9 +36,13 @@ if TYPE_CHECKING:
 def handle(broker: Services, ctx: RequestContext, request: AlterReplicaLogDirsRequest) -> Steps:
     require(broker, ctx, AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)
     paths: dict[TopicPartition, str] = {}
-    for topic_partition, path in _paths(request):
-        paths[topic_partition] = path
+    for log_dir in request.dirs:
         yield None
+        for topic in log_dir.topics:
+            yield None
+            for index in topic.partitions:
+                paths[TopicPartition(topic.name, index)] = log_dir.path  # the last entry of a replica counts
+                yield None
     topics: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
     moves = broker.replica_manager.moves
     for topic_partition, path in paths.items():
@@ -46,31 +50,36 @@ def handle(broker: Services, ctx: RequestContext, request: AlterReplicaLogDirsRe
         error = moves.alter(topic_partition, path)
         topics.setdefault(topic_partition.topic, []).append(_result(topic_partition, error))
         yield Wait(partial(moves.discard_prepared, topic_partition))
-    ctx.reply(_response(topics))
-
-
-def _paths(request: AlterReplicaLogDirsRequest) -> Iterator[tuple[TopicPartition, str]]:
-    """The requested directory of each replica; the last entry of a replica counts."""
-    for log_dir in request.dirs:
-        for topic in log_dir.topics:
-            for index in topic.partitions:
-                yield TopicPartition(topic.name, index), log_dir.path
+    response = yield from _response(topics)
+    ctx.reply(response)
 
 
 def _result(topic_partition: TopicPartition, error: ErrorCode) -> AlterReplicaLogDirPartitionResult:
     return AlterReplicaLogDirPartitionResult(partition_index=topic_partition.partition, error_code=error)
 
 
-def _response(topics: Mapping[str, list[AlterReplicaLogDirPartitionResult]]) -> AlterReplicaLogDirsResponse:
-    return AlterReplicaLogDirsResponse(
-        results=[AlterReplicaLogDirTopicResult(topic_name=name, partitions=found) for name, found in topics.items()]
+def _response(
+    topics: Mapping[str, list[AlterReplicaLogDirPartitionResult]],
+) -> Generator[None, None, AlterReplicaLogDirsResponse]:
+    results = yield from listed(
+        AlterReplicaLogDirTopicResult(topic_name=name, partitions=found) for name, found in topics.items()
     )
+    return AlterReplicaLogDirsResponse(results=results)
 
 
 def error_response(
     request: AlterReplicaLogDirsRequest, version: int, code: ErrorCode, message: str | None
-) -> AlterReplicaLogDirsResponse:
+) -> Generator[None, None, AlterReplicaLogDirsResponse]:
+    named: dict[TopicPartition, None] = {}
+    for log_dir in request.dirs:
+        yield
+        for topic in log_dir.topics:
+            yield
+            for index in topic.partitions:
+                named[TopicPartition(topic.name, index)] = None
+                yield
     topics: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
-    for topic_partition in dict(_paths(request)):
+    for topic_partition in named:
         topics.setdefault(topic_partition.topic, []).append(_result(topic_partition, code))
-    return _response(topics)
+        yield
+    return (yield from _response(topics))

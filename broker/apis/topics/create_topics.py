@@ -8,25 +8,25 @@ Kafka: KafkaApis.handleCreateTopicsRequest.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.authorization import EVERYTHING, authorize, filter_by_authorized
 from odradek.broker.quotas.request_throttle import throttle_mutation
 from odradek.controller.admin.config_admin import describe_topic_configs
-from odradek.controller.loop_turns import in_turns, result_in_turns
+from odradek.controller.loop_turns import counted, in_turns, result_in_turns
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.protocol.codec.primitives import ZERO_UUID
-from odradek.protocol.errors import ErrorCode
+from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.create_topics import (
     CreatableTopicConfigs,
     CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from odradek.timer.sliced_work import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Container, Generator
 
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
@@ -39,15 +39,14 @@ FIRST_STRICT_QUOTA_VERSION = 6
 
 def handle(broker: Services, ctx: RequestContext, request: CreateTopicsRequest) -> None:
     if not broker.controller.is_active:
-        ctx.reply(error_response(request, ctx.header.api_version, ErrorCode.NOT_CONTROLLER, None))
-        return
+        raise KafkaError(ErrorCode.NOT_CONTROLLER)
     broker.spawn(ctx, request, _create(broker, ctx, request))
 
 
 async def _create(broker: Services, ctx: RequestContext, request: CreateTopicsRequest) -> None:
     quota = broker.quotas.controller_mutation.new_quota_for(ctx, strict_since_version=FIRST_STRICT_QUOTA_VERSION)
-    named = Counter(topic.name for topic in request.topics)
-    names = [name for name in named if name != CLUSTER_METADATA_TOPIC]
+    named = await counted(topic.name for topic in request.topics)
+    names = [name async for name in in_turns(named) if name != CLUSTER_METADATA_TOPIC]
     creatable, describable = await _rights(broker, ctx, names)
     refused = {}
     async for name, count in in_turns(named.items()):
@@ -57,7 +56,7 @@ async def _create(broker: Services, ctx: RequestContext, request: CreateTopicsRe
                 refusal.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             refused[name] = refusal
     results = await broker.admin.create_topics(
-        [topic for topic in request.topics if topic.name not in refused],
+        [topic async for topic in in_turns(request.topics) if topic.name not in refused],
         timeout_ms=request.timeout_ms,
         validate_only=request.validate_only,
         record_mutations=quota.record,
@@ -133,7 +132,8 @@ def _result(broker: Services, ctx: RequestContext, result: TopicResult, *, tells
 
 def error_response(
     request: CreateTopicsRequest, version: int, code: ErrorCode, message: str | None
-) -> CreateTopicsResponse:
-    return CreateTopicsResponse(
-        topics=[CreatableTopicResult(name=topic.name, error_code=code, configs=[]) for topic in request.topics]
+) -> Generator[None, None, CreateTopicsResponse]:
+    topics = yield from listed(
+        CreatableTopicResult(name=topic.name, error_code=code, configs=[]) for topic in request.topics
     )
+    return CreateTopicsResponse(topics=topics)

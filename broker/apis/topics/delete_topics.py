@@ -8,7 +8,7 @@ Kafka: KafkaApis.handleDeleteTopicsRequest.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.authorization import filter_by_authorized
@@ -23,6 +23,7 @@ from odradek.protocol.messages.delete_topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
+from odradek.timer.sliced_work import listed
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
@@ -33,15 +34,12 @@ FIRST_STRICT_QUOTA_VERSION = 5
 
 
 def handle(broker: Services, ctx: RequestContext, request: DeleteTopicsRequest) -> None:
-    version = ctx.header.api_version
     if not broker.controller.is_active:
-        ctx.reply(error_response(request, version, ErrorCode.NOT_CONTROLLER, None))
-    elif not broker.config.delete_topic_enable:
-        disabled = version >= FIRST_DISABLED_ERROR_VERSION
-        code = ErrorCode.TOPIC_DELETION_DISABLED if disabled else ErrorCode.INVALID_REQUEST
-        ctx.reply(error_response(request, version, code, None))
-    else:
-        broker.spawn(ctx, request, _delete(broker, ctx, request))
+        raise KafkaError(ErrorCode.NOT_CONTROLLER)
+    if not broker.config.delete_topic_enable:
+        disabled = ctx.header.api_version >= FIRST_DISABLED_ERROR_VERSION
+        raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED if disabled else ErrorCode.INVALID_REQUEST)
+    broker.spawn(ctx, request, _delete(broker, ctx, request))
 
 
 async def _delete(broker: Services, ctx: RequestContext, request: DeleteTopicsRequest) -> None:
@@ -54,7 +52,7 @@ async def _delete(broker: Services, ctx: RequestContext, request: DeleteTopicsRe
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Topic name and topic ID can not both be specified.")
         name = cache.topic_name(topic.topic_id) if by_id else topic.name
         results.append(DeletableTopicResult(name=name, topic_id=topic.topic_id))
-    names = [result.name for result in results if result.name is not None]
+    names = [result.name async for result in in_turns(results) if result.name is not None]
     kind = ResourceType.TOPIC
     describable = await result_in_turns(filter_by_authorized(broker, ctx, AclOperation.DESCRIBE, kind, names))
     deletable = await result_in_turns(filter_by_authorized(broker, ctx, AclOperation.DELETE, kind, names))
@@ -76,7 +74,7 @@ async def _delete(broker: Services, ctx: RequestContext, request: DeleteTopicsRe
         outcomes = await broker.admin.delete_topics(
             to_delete, timeout_ms=request.timeout_ms, record_mutations=quota.record
         )
-        for name, outcome in outcomes.items():
+        async for name, outcome in in_turns(outcomes.items()):
             to_delete[name].error_code = outcome.error_code
     ctx.reply(DeleteTopicsResponse(responses=results, throttle_time_ms=throttle_mutation(broker.quotas, ctx, quota)))
 
@@ -87,12 +85,11 @@ def _topics(request: DeleteTopicsRequest) -> Iterable[DeleteTopicState]:
 
 def error_response(
     request: DeleteTopicsRequest, version: int, code: ErrorCode, message: str | None
-) -> DeleteTopicsResponse:
-    return DeleteTopicsResponse(
-        responses=[
-            DeletableTopicResult(
-                name=topic.name if version >= 6 else topic.name or "", topic_id=topic.topic_id, error_code=code
-            )
-            for topic in _topics(request)
-        ]
+) -> Generator[None, None, DeleteTopicsResponse]:
+    responses = yield from listed(
+        DeletableTopicResult(
+            name=topic.name if version >= 6 else topic.name or "", topic_id=topic.topic_id, error_code=code
+        )
+        for topic in _topics(request)
     )
+    return DeleteTopicsResponse(responses=responses)

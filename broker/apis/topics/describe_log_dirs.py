@@ -43,6 +43,7 @@ def handle(broker: Services, ctx: RequestContext, request: DescribeLogDirsReques
     if request.topics is not None:
         wanted = set()
         for topic in request.topics:
+            yield None
             for index in topic.partitions:
                 wanted.add(TopicPartition(topic.topic, index))
                 yield None

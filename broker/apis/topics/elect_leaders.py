@@ -22,8 +22,11 @@ from odradek.protocol.messages.elect_leaders import (
     ReplicaElectionResult,
 )
 from odradek.protocol.topic_partition import TopicPartition
+from odradek.timer.sliced_work import listed
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
 
@@ -45,8 +48,12 @@ async def _elect(broker: Services, ctx: RequestContext, request: ElectLeadersReq
         states = broker.metadata_cache.snapshot.partitions
         partitions = await collected(TopicPartition(topic, index) for topic, found in states.items() for index in found)
     else:
-        partitions = await collected(
-            TopicPartition(topic.topic, index) for topic in request.topic_partitions for index in topic.partitions
+        partitions = frozenset(
+            {
+                TopicPartition(topic.topic, index)
+                async for topic in in_turns(request.topic_partitions)
+                async for index in in_turns(topic.partitions)
+            }
         )
     deadline_ms = ctx.received_ms + request.timeout_ms
     try:
@@ -55,7 +62,7 @@ async def _elect(broker: Services, ctx: RequestContext, request: ElectLeadersReq
         if error.code != ErrorCode.NOT_CONTROLLER:
             raise
         outcomes = dict.fromkeys(partitions, error)  # an error of each partition, not of the response
-    elected = {tp: outcome for tp, outcome in outcomes.items() if not isinstance(outcome, KafkaError)}
+    elected = {tp: outcome async for tp, outcome in in_turns(outcomes.items()) if not isinstance(outcome, KafkaError)}
     late = await broker.topic_waits.wait_for_elected(elected, max(0, deadline_ms - broker.clock.monotonic_ms()))
     topics: dict[str, list[PartitionResult]] = {}
     async for tp, outcome in in_turns(outcomes.items()):
@@ -71,7 +78,8 @@ async def _elect(broker: Services, ctx: RequestContext, request: ElectLeadersReq
     ctx.reply(
         ElectLeadersResponse(
             replica_election_results=[
-                ReplicaElectionResult(topic=topic, partition_result=results) for topic, results in topics.items()
+                ReplicaElectionResult(topic=topic, partition_result=results)
+                async for topic, results in in_turns(topics.items())
             ]
         )
     )
@@ -79,17 +87,14 @@ async def _elect(broker: Services, ctx: RequestContext, request: ElectLeadersReq
 
 def error_response(
     request: ElectLeadersRequest, version: int, code: ErrorCode, message: str | None
-) -> ElectLeadersResponse:
+) -> Generator[None, None, ElectLeadersResponse]:
+    results = []
+    for topic in request.topic_partitions or ():
+        partitions = yield from listed(
+            PartitionResult(partition_id=index, error_code=code, error_message=message) for index in topic.partitions
+        )
+        results.append(ReplicaElectionResult(topic=topic.topic, partition_result=partitions))
+        yield
     return ElectLeadersResponse(
-        error_code=code if version >= FIRST_ERROR_VERSION else ErrorCode.NONE,
-        replica_election_results=[
-            ReplicaElectionResult(
-                topic=topic.topic,
-                partition_result=[
-                    PartitionResult(partition_id=index, error_code=code, error_message=message)
-                    for index in topic.partitions
-                ],
-            )
-            for topic in request.topic_partitions or ()
-        ],
+        error_code=code if version >= FIRST_ERROR_VERSION else ErrorCode.NONE, replica_election_results=results
     )

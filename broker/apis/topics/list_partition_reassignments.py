@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.authorization import authorize_cluster
-from odradek.controller.loop_turns import collected, in_turns
+from odradek.controller.loop_turns import in_turns
 from odradek.controller.model.acls import AclOperation
 from odradek.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
@@ -31,8 +31,12 @@ def handle(broker: Services, ctx: RequestContext, request: ListPartitionReassign
 async def _list(broker: Services, ctx: RequestContext, request: ListPartitionReassignmentsRequest) -> None:
     wanted = None
     if request.topics is not None:
-        wanted = await collected(
-            TopicPartition(topic.name, index) for topic in request.topics for index in topic.partition_indexes
+        wanted = frozenset(
+            {
+                TopicPartition(topic.name, index)
+                async for topic in in_turns(request.topics)
+                async for index in in_turns(topic.partition_indexes)
+            }
         )
     topics: dict[str, list[OngoingPartitionReassignment]] = {}
     async for tp, assignment in in_turns((await broker.controller.list_partition_reassignments(wanted)).items()):
@@ -46,6 +50,8 @@ async def _list(broker: Services, ctx: RequestContext, request: ListPartitionRea
         )
     ctx.reply(
         ListPartitionReassignmentsResponse(
-            topics=[OngoingTopicReassignment(name=name, partitions=found) for name, found in topics.items()],
+            topics=[
+                OngoingTopicReassignment(name=name, partitions=found) async for name, found in in_turns(topics.items())
+            ],
         )
     )

@@ -12,7 +12,7 @@ Kafka: KafkaApis.handleTopicMetadataRequest.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from odradek.broker.apis.authorization import (
     EVERYTHING,
@@ -23,6 +23,7 @@ from odradek.broker.apis.authorization import (
 )
 from odradek.broker.apis.leaders import reachable_nodes
 from odradek.broker.apis.services import in_slices
+from odradek.controller.loop_turns import result_in_turns
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.controller.model.broker_info import NO_CONTROLLER
 from odradek.controller.model.topic_names import INTERNAL_TOPICS, is_valid_topic_name
@@ -35,9 +36,10 @@ from odradek.protocol.messages.metadata import (
     MetadataResponseBroker,
     MetadataResponseTopic,
 )
+from odradek.timer.sliced_work import chosen, distinct, listed
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Generator, Iterable
+    from collections.abc import Container, Generator, Sequence
 
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
@@ -52,15 +54,20 @@ def handle(broker: Services, ctx: RequestContext, request: MetadataRequest) -> S
     all_topics = request.topics is None or (version == 0 and not request.topics)
     requested = () if request.topics is None else request.topics
     if not all_topics:
-        _check_topics(requested, version)
+        yield from _check_topics(requested, version)
     cache = broker.metadata_cache
-    by_id = not all_topics and any(topic.topic_id != ZERO_UUID for topic in requested)
+    ids: dict[bytes, None] = {}
+    if not all_topics:
+        ids = yield from distinct(topic.topic_id for topic in requested)
+        ids.pop(ZERO_UUID, None)
+    by_id = bool(ids)
     answers: list[MetadataResponseTopic] = []
     if all_topics:
         names = list(cache.snapshot.partitions)
     elif by_id:
         names = []
-        for topic_id in {topic.topic_id: None for topic in requested if topic.topic_id != ZERO_UUID}:
+        for topic_id in ids:
+            yield None
             name = cache.topic_name(topic_id)
             if name is None:
                 answers.append(
@@ -69,51 +76,58 @@ def handle(broker: Services, ctx: RequestContext, request: MetadataRequest) -> S
             else:
                 names.append(name)
     else:
-        names = list({topic.name: None for topic in requested if topic.name is not None})
+        different = yield from distinct(topic.name for topic in requested)
+        different.pop(None, None)
+        names = cast("list[str]", list(different))
     refused: list[MetadataResponseTopic] = []
     if broker.authorizer is not None:
         describe, kind = AclOperation.DESCRIBE, ResourceType.TOPIC
         describable = yield from filter_by_authorized(broker, ctx, describe, kind, names, log_if_denied=not all_topics)
         if not all_topics:
-            refused = [_undescribed(broker, name, by_id=by_id) for name in names if name not in describable]
-        names = [name for name in names if name in describable]
+            hidden = yield from chosen(names, lambda name: name not in describable)
+            refused = yield from listed(_undescribed(broker, name, by_id=by_id) for name in hidden)
+        names = yield from chosen(names, describable.__contains__)
     found = yield from _known(broker, ctx, names)
     answers += found
     if len(found) < len(names):
-        known = {topic.name for topic in found}
-        missing = [name for name in names if name not in known]
+        known = yield from distinct(topic.name for topic in found)
+        missing = yield from chosen(names, lambda name: name not in known)
         may_create = broker.config.auto_create_topics_enable and request.allow_auto_topic_creation and not all_topics
         if may_create:
             creatable = yield from _creatable(broker, ctx, missing)
-            refused = [_unauthorized(name) for name in missing if name not in creatable] + refused
-            missing = [name for name in missing if name in creatable]
+            uncreatable = yield from chosen(missing, lambda name: name not in creatable)
+            unauthorized = yield from listed(_unauthorized(name) for name in uncreatable)
+            refused = unauthorized + refused
+            missing = yield from chosen(missing, creatable.__contains__)
         if may_create and missing:
 
             async def create() -> None:
                 quota = broker.quotas.controller_mutation.new_quota_for(ctx, strict_since_version=None)
                 answers.extend(await broker.topic_creator.create_automatically(missing, quota.record))
-                ctx.reply(_response(broker, ctx, request, answers, refused))
+                ctx.reply(await result_in_turns(_response(broker, ctx, request, answers, refused)))
 
             broker.spawn(ctx, request, create())
             return
         for name in missing:
             answers.append(_unknown(name))
             yield None
-    ctx.reply(_response(broker, ctx, request, answers, refused))
+    response = yield from _response(broker, ctx, request, answers, refused)
+    ctx.reply(response)
 
 
-def _check_topics(requested: Iterable[MetadataRequestTopic], version: int) -> None:
+def _check_topics(requested: Sequence[MetadataRequestTopic], version: int) -> Steps:
     """Raises: KafkaError if a topic has neither a name nor an id, or an id in a version without ids."""
-    requested = list(requested)
     if version < FIRST_TOPIC_ID_VERSION:
         for topic in requested:
+            yield None
             if topic.name is None:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, f"Topic name can not be null for version {version}")
             if topic.topic_id != ZERO_UUID:
                 raise KafkaError(
                     ErrorCode.INVALID_REQUEST, f"Topic IDs are not supported in requests for version {version}"
                 )
-    if any(topic.name is None and topic.topic_id == ZERO_UUID for topic in requested):
+    unnamed = yield from listed(topic.name is None and topic.topic_id == ZERO_UUID for topic in requested)
+    if any(unnamed):
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # a topic without a name and without an id
 
 
@@ -169,10 +183,11 @@ def _response(
     request: MetadataRequest,
     topics: list[MetadataResponseTopic],
     refused: list[MetadataResponseTopic],
-) -> MetadataResponse:
+) -> Generator[None, None, MetadataResponse]:
     version = ctx.header.api_version
     if version >= 8 and request.include_topic_authorized_operations:
         for topic in topics:
+            yield
             if topic.error_code != ErrorCode.UNKNOWN_TOPIC_ID:
                 topic.topic_authorized_operations = authorized_operations(
                     broker, ctx, ResourceType.TOPIC, topic.name or ""
@@ -193,10 +208,11 @@ def _response(
     return response
 
 
-def error_response(request: MetadataRequest, version: int, code: ErrorCode, message: str | None) -> MetadataResponse:
-    return MetadataResponse(
-        topics=[
-            MetadataResponseTopic(error_code=code, name=topic.name or "", topic_id=topic.topic_id)
-            for topic in request.topics or ()
-        ]
+def error_response(
+    request: MetadataRequest, version: int, code: ErrorCode, message: str | None
+) -> Generator[None, None, MetadataResponse]:
+    topics = yield from listed(
+        MetadataResponseTopic(error_code=code, name=topic.name or "", topic_id=topic.topic_id)
+        for topic in request.topics or ()
     )
+    return MetadataResponse(topics=topics)

@@ -27,6 +27,7 @@ from odradek.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTransaction,
 )
 from odradek.protocol.topic_partition import TopicPartition
+from odradek.timer.sliced_work import chosen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Mapping
@@ -48,7 +49,7 @@ def handle(broker: Services, ctx: RequestContext, request: AddPartitionsToTxnReq
         return
     transactional_id = request.v3_and_below_transactional_id
     require(broker, ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
-    topics = [topic for topic in request.v3_and_below_topics if not is_internal(topic.name)]
+    topics = yield from chosen(request.v3_and_below_topics, lambda topic: not is_internal(topic.name))
     names = (topic.name for topic in topics for _ in topic.partitions)
     authorized = yield from filter_by_authorized(broker, ctx, AclOperation.WRITE, ResourceType.TOPIC, names)
     yield from apply(broker, request, version, ctx.reply, authorized)
@@ -77,6 +78,7 @@ def apply(
         respond(_response(results, version))
     for transaction in transactions:
         yield from _apply_one(broker, transaction, version, authorized, finish)
+        yield None
 
 
 def _apply_one(
@@ -89,6 +91,7 @@ def _apply_one(
     partitions: dict[TopicPartition, None] = {}
     refused: dict[TopicPartition, ErrorCode] = {}
     for topic in transaction.topics:
+        yield None
         for index in topic.partitions:
             topic_partition = TopicPartition(topic.name, index)
             partitions[topic_partition] = None
@@ -97,8 +100,7 @@ def _apply_one(
                 refused[topic_partition] = error
             yield None
     if refused:
-        errors = {**dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED), **refused}
-        yield from _finish(transaction, errors, finish)
+        yield from _finish(transaction, refused, finish, ErrorCode.OPERATION_NOT_ATTEMPTED)
         return
     producer = ProducerIdAndEpoch(transaction.producer_id, transaction.producer_epoch)
     coordinator = broker.transaction_coordinator
@@ -109,7 +111,7 @@ def _apply_one(
 
     def added(error: ErrorCode) -> None:
         code = error_for_version(error, version, FIRST_FENCED_VERSION)
-        broker.slices.submit(_finish(transaction, dict.fromkeys(partitions, code), finish))
+        broker.slices.submit(_finish(transaction, {}, finish, code))
 
     coordinator.add_partitions(transaction.transactional_id, producer, list(partitions), added)
 
@@ -136,15 +138,18 @@ def _finish(
     transaction: AddPartitionsToTxnTransaction,
     errors: Mapping[TopicPartition, ErrorCode],
     finish: Callable[[AddPartitionsToTxnResult], None],
+    others: ErrorCode = ErrorCode.NONE,
 ) -> Steps:
+    """`errors` by partition; the other partitions have the error `others`."""
     topics = []
     for topic in transaction.topics:
         results = []
         for index in topic.partitions:
-            error = errors[TopicPartition(topic.name, index)]
+            error = errors.get(TopicPartition(topic.name, index), others)
             results.append(AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=error))
             yield None
         topics.append(AddPartitionsToTxnTopicResult(name=topic.name, results_by_partition=results))
+        yield None
     finish(AddPartitionsToTxnResult(transactional_id=transaction.transactional_id, topic_results=topics))
 
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.authorization import filter_by_authorized, require
-from odradek.broker.apis.existing_partitions import split_by_existence, with_refusals
+from odradek.broker.apis.existing_partitions import split_by_existence, with_outcome
 from odradek.broker.apis.groups.group_requests import group_context
-from odradek.broker.apis.services import in_slices
+from odradek.broker.apis.services import SMALL_REQUEST_BYTES, in_slices, now_or_in_slices
 from odradek.controller.model.acls import AclOperation, ResourceType
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.txn_offset_commit import (
@@ -25,10 +25,12 @@ from odradek.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+from odradek.timer.sliced_work import listed
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
+    from odradek.coordinator.group.offsets.offset_api import Outcome
     from odradek.timer.sliced_work import Steps
 
 FIRST_LOADING_VERSION = 2
@@ -40,31 +42,34 @@ def handle(broker: Services, ctx: RequestContext, request: TxnOffsetCommitReques
     require(broker, ctx, AclOperation.READ, ResourceType.GROUP, request.group_id)
     names = (topic.name for topic in request.topics)
     authorized = yield from filter_by_authorized(broker, ctx, AclOperation.READ, ResourceType.TOPIC, names)
-    existing, refused = yield from split_by_existence(broker, request.topics, authorized, _refusal)
+    existing, refused = yield from split_by_existence(broker, request.topics, authorized, _answered)
 
-    def respond(response: TxnOffsetCommitResponse) -> None:
-        if ctx.header.api_version < FIRST_LOADING_VERSION:
-            _hide_loading(response)
-        response.topics = with_refusals(refused, response.topics, _topic)
-        ctx.reply(response)
+    answered = _answered if ctx.header.api_version >= FIRST_LOADING_VERSION else _answered_without_loading
+
+    def answer(outcome: Outcome) -> Steps:
+        topics = yield from with_outcome(refused, outcome, _topic, answered)
+        ctx.reply(TxnOffsetCommitResponse(topics=topics))
+
+    def respond(outcome: Outcome) -> None:
+        now_or_in_slices(broker, ctx, request, answer(outcome), is_small=ctx.size <= SMALL_REQUEST_BYTES)
 
     if not existing:
-        respond(TxnOffsetCommitResponse())
+        yield from answer({})
         return
-    request.topics = [TxnOffsetCommitRequestTopic(name=name, partitions=found) for name, found in existing]
+    request.topics = yield from listed(
+        TxnOffsetCommitRequestTopic(name=name, partitions=found) for name, found in existing
+    )
     yield from broker.group_coordinator.commit_transactional_offsets(group_context(ctx), request, respond)
 
 
-def _refusal(index: int, error: ErrorCode) -> TxnOffsetCommitResponsePartition:
+def _answered(index: int, error: ErrorCode) -> TxnOffsetCommitResponsePartition:
     return TxnOffsetCommitResponsePartition(partition_index=index, error_code=error)
 
 
-def _hide_loading(response: TxnOffsetCommitResponse) -> None:
-    """Replace COORDINATOR_LOAD_IN_PROGRESS, on which producers before 2.0 may crash (KAFKA-7296)."""
-    for topic in response.topics:
-        for part in topic.partitions:
-            if part.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-                part.error_code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+def _answered_without_loading(index: int, error: ErrorCode) -> TxnOffsetCommitResponsePartition:
+    """Without COORDINATOR_LOAD_IN_PROGRESS, on which producers before 2.0 may crash (KAFKA-7296)."""
+    is_loading = error == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    return _answered(index, ErrorCode.COORDINATOR_NOT_AVAILABLE if is_loading else error)
 
 
 def _topic(name: str, refused: list[TxnOffsetCommitResponsePartition]) -> TxnOffsetCommitResponseTopic:

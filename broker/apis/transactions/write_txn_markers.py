@@ -28,6 +28,7 @@ from odradek.protocol.messages.write_txn_markers import (
 from odradek.protocol.records.control import ControlRecordType, EndTransactionMarker, build_end_transaction_batch
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.append_info import AppendOrigin
+from odradek.timer.sliced_work import listed
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
@@ -43,14 +44,15 @@ def handle(broker: Services, ctx: RequestContext, request: WriteTxnMarkersReques
     # An administrator who ends a hanging transaction may alter the cluster; a broker has ClusterAction.
     if not authorize(broker, ctx, AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME, log_if_denied=False):
         authorize_cluster(broker, ctx, AclOperation.CLUSTER_ACTION)
-    return apply(broker, request, ctx.reply)
+    yield from apply(broker, request, ctx.reply)
 
 
 def apply(
     broker: Services, request: WriteTxnMarkersRequest, respond: Callable[[WriteTxnMarkersResponse], None]
 ) -> Steps:
     """Write the markers, a partition a step; `respond` is called when all of them have reached the replicas."""
-    if any(marker.producer_id < 0 or marker.producer_epoch < 0 for marker in request.markers):
+    is_invalid = yield from listed(marker.producer_id < 0 or marker.producer_epoch < 0 for marker in request.markers)
+    if any(is_invalid):
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka raises an exception when it builds the batch
     errors: dict[int, Errors] = {}
     left = len(request.markers)
@@ -66,6 +68,7 @@ def apply(
         respond(WriteTxnMarkersResponse())
     for marker in request.markers:
         yield from _write(broker, marker, finish)
+        yield None
 
 
 def _write(broker: Services, marker: WritableTxnMarker, finish: Callable[[int, Errors], None]) -> Steps:
@@ -74,6 +77,7 @@ def _write(broker: Services, marker: WritableTxnMarker, finish: Callable[[int, E
     batch = _batch(broker, marker)
     records: dict[TopicPartition, memoryview] = {}
     for topic in marker.topics:
+        yield None
         for index in topic.partition_indexes:
             topic_partition = TopicPartition(topic.name, index)
             partition = replicas.hosted(topic_partition)
@@ -133,6 +137,9 @@ def _respond(errors: Mapping[int, Errors], respond: Callable[[WriteTxnMarkersRes
             result = WritableTxnMarkerPartitionResult(partition_index=index, error_code=error)
             topics.setdefault(name, []).append(result)
             yield None
-        results = [WritableTxnMarkerTopicResult(name=name, partitions=named) for name, named in topics.items()]
+        results = yield from listed(
+            WritableTxnMarkerTopicResult(name=name, partitions=named) for name, named in topics.items()
+        )
         markers.append(WritableTxnMarkerResult(producer_id=producer_id, topics=results))
+        yield None
     respond(WriteTxnMarkersResponse(markers=markers))

@@ -43,7 +43,7 @@ from odradek.broker.network.sockets.close_reason import CloseReason
 from odradek.broker.network.sockets.direct_socket import end_with_reset
 from odradek.broker.network.sockets.host_addresses import host_and_port
 from odradek.controller.model.broker_info import SecurityProtocol
-from odradek.protocol.codec.codec import EncodeError
+from odradek.protocol.codec.codec import EncodeError, elements_in_steps, let_go
 from odradek.protocol.framing import frame
 from odradek.protocol.headers import encode_response_in_steps, encode_response_parts
 
@@ -128,12 +128,11 @@ class Connection(asyncio.Protocol):
         self._in_flight: deque[RequestContext] = deque()
         """Requests that are dispatched and whose response is not sent, oldest first."""
         self._in_flight_bytes = 0
-        self._is_processing = self._is_reading_paused = False
+        self._is_processing = self._is_reading_paused = self._deferred_flush = False
         self._has_ended = False
         """Nothing more will be received."""
         self._reset: str | None = None
         """The error of a reset, while earlier requests are still being applied."""
-        self._deferred_flush = False
         self._sending: list[RequestContext] = []
         """Observed requests whose response is handed to the sender and perhaps not sent."""
         self.throttles = Throttles(self._process)
@@ -229,20 +228,17 @@ class Connection(asyncio.Protocol):
                 parts = encode_response_parts(header.api_key, header.api_version, header.correlation_id, response)
                 ctx.answer = frame(parts)
             except EncodeError as error:
-                self._cannot_encode(ctx, error)
-                return
+                return self._cannot_encode(ctx, error)
         self._ready(ctx, sender)
 
     def _encoding(self, ctx: RequestContext, response: Response) -> Steps:
         """Encode, in steps, a response that may be large."""
-        header = ctx.header
         try:
             parts = yield from encode_response_in_steps(
-                header.api_key, header.api_version, header.correlation_id, response
+                ctx.header.api_key, ctx.header.api_version, ctx.header.correlation_id, response
             )
         except EncodeError as error:
-            self._cannot_encode(ctx, error)
-            return
+            return self._cannot_encode(ctx, error)
         regions: list[FileRegion] = []
         try:
             yield from retaining(parts, regions)
@@ -252,6 +248,10 @@ class Connection(asyncio.Protocol):
             if self._close_reason is None and self._sender is not None:
                 ctx.answer = frame(parts)
                 self._ready(ctx, self._sender)
+            if len(parts) > 1:
+                elements = yield from elements_in_steps(response)
+                del response
+                yield from let_go(elements)
         finally:
             for region in regions:
                 region.release()
@@ -496,5 +496,4 @@ class Connection(asyncio.Protocol):
             self._owner.call_soon(self._deferred_process)
 
     def _deferred_process(self) -> None:
-        self._deferred_flush = False
         self._process()

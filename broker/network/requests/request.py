@@ -27,7 +27,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
+from odradek.broker.network.requests.large_requests import keeping_place
 from odradek.protocol.api import ApiKey
+from odradek.protocol.codec.codec import let_go
 from odradek.protocol.codec.field import BYTES_TYPES
 
 if TYPE_CHECKING:
@@ -109,6 +111,7 @@ class RequestContext:
         "answer",
         "connection",
         "counter",
+        "elements",
         "header",
         "is_answered",
         "is_ready",
@@ -132,6 +135,8 @@ class RequestContext:
         self.is_answered = False
         self.is_ready = False
         """The response, if there is one, is encoded."""
+        self.elements: list[list[object]] | None = None
+        """What the long arrays of a large request hold. It is freed in slices when the request is answered."""
         self.answer: list[Part] | None = None
         """The encoded response, while earlier ones are not sent."""
         self.slices: SlicedWork | None = None
@@ -152,6 +157,8 @@ class RequestContext:
             self.counter.count_response(self, response)
         if self.times is not None:
             self.times.response_made(self, response)
+        if self.elements is not None:
+            self._let_go()
         self.connection.complete(self, response)
 
     def reply_encoded(self, response: Response | None, parts: list[Part]) -> None:
@@ -178,8 +185,14 @@ class RequestContext:
             self.times.completed(self)
         self.connection.close("request refused", reset=reset)
 
+    def _let_go(self) -> None:
+        if self.elements is not None and self.slices is not None:
+            self.slices.submit(keeping_place(self.memory, let_go(self.elements)))
+        self.elements = None
+
     def _made(self, response: Response | None) -> None:
         self.is_answered = True
+        self._let_go()
         if self.counter is not None:
             self.counter.count_response(self, response)
         if self.times is not None:

@@ -63,7 +63,12 @@ class Join(NamedTuple):
     respond: Respond[JoinGroupResponse]
 
     @staticmethod
-    def of(context: GroupRequestContext, request: JoinGroupRequest, respond: Respond[JoinGroupResponse]) -> Join:
+    def of(
+        context: GroupRequestContext,
+        request: JoinGroupRequest,
+        respond: Respond[JoinGroupResponse],
+        protocols: Protocols | None = None,
+    ) -> Join:
         version = context.api_version
         return Join(
             member_id=request.member_id,
@@ -73,7 +78,7 @@ class Join(NamedTuple):
             rebalance_timeout_ms=request.session_timeout_ms if version == 0 else request.rebalance_timeout_ms,
             session_timeout_ms=request.session_timeout_ms,
             protocol_type=request.protocol_type,
-            protocols=tuple((protocol.name, protocol.metadata) for protocol in request.protocols),
+            protocols=protocols or tuple((protocol.name, protocol.metadata) for protocol in request.protocols),
             reason=request.reason or "not provided",
             version=version,
             respond=respond,

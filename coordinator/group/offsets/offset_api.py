@@ -20,14 +20,6 @@ from odradek.coordinator.group.state.group_offsets import OffsetAndMetadata
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequest,
-    OffsetCommitResponse,
-    OffsetCommitResponsePartition,
-    OffsetCommitResponseTopic,
-)
-from odradek.protocol.messages.offset_delete import (
-    OffsetDeleteResponse,
-    OffsetDeleteResponsePartition,
-    OffsetDeleteResponseTopic,
 )
 from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -42,12 +34,10 @@ from odradek.protocol.messages.offset_fetch import (
 )
 from odradek.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
-    TxnOffsetCommitResponse,
-    TxnOffsetCommitResponsePartition,
-    TxnOffsetCommitResponseTopic,
 )
 from odradek.protocol.records.layout import NO_TIMESTAMP
 from odradek.protocol.topic_partition import TopicPartition
+from odradek.timer.sliced_work import listed
 
 INVALID_OFFSET = -1
 NO_METADATA = ""
@@ -102,55 +92,32 @@ def transactional_offsets_to_commit(request: TxnOffsetCommitRequest, now_ms: int
     return offsets
 
 
-def offset_commit_response(outcome: Outcome) -> OffsetCommitResponse:
-    topics: dict[str, OffsetCommitResponseTopic] = {}
-    for (name, partition), error in outcome.items():
-        topic = topics.setdefault(name, OffsetCommitResponseTopic(name=name, partitions=[]))
-        topic.partitions.append(OffsetCommitResponsePartition(partition_index=partition, error_code=error))
-    return OffsetCommitResponse(topics=list(topics.values()))
-
-
-def txn_offset_commit_response(outcome: Outcome) -> TxnOffsetCommitResponse:
-    topics: dict[str, TxnOffsetCommitResponseTopic] = {}
-    for (name, partition), error in outcome.items():
-        topic = topics.setdefault(name, TxnOffsetCommitResponseTopic(name=name, partitions=[]))
-        topic.partitions.append(TxnOffsetCommitResponsePartition(partition_index=partition, error_code=error))
-    return TxnOffsetCommitResponse(topics=list(topics.values()))
-
-
-def offset_delete_response(outcome: Outcome) -> OffsetDeleteResponse:
-    topics: dict[str, OffsetDeleteResponseTopic] = {}
-    for (name, partition), error in outcome.items():
-        topic = topics.setdefault(name, OffsetDeleteResponseTopic(name=name, partitions=[]))
-        topic.partitions.append(OffsetDeleteResponsePartition(partition_index=partition, error_code=error))
-    return OffsetDeleteResponse(error_code=ErrorCode.NONE, topics=list(topics.values()))
-
-
 # -- OffsetFetch ---------------------------------------------------------------------------------------------
 
 
-def requested_groups(request: OffsetFetchRequest, version: int) -> list[OffsetFetchRequestGroup]:
-    """The request in the form of version 8 and later: a list of groups."""
+def requested_groups(request: OffsetFetchRequest, version: int) -> Generator[None, None, list[OffsetFetchRequestGroup]]:
+    """The request in the form of version 8 and later, a list of groups; in steps."""
     if version >= 8:
         return request.groups
-    topics = request.topics
-    return [
-        OffsetFetchRequestGroup(
-            group_id=request.group_id,
-            topics=None
-            if topics is None
-            else [
-                OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes) for topic in topics
-            ],
+    topics: list[OffsetFetchRequestTopics] | None = None
+    if request.topics is not None:
+        topics = yield from listed(
+            OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
+            for topic in request.topics
         )
-    ]
+    return [OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)]
 
 
-def requested_partitions(topics: Iterable[OffsetFetchRequestTopics]) -> list[TopicPartition]:
-    """Each partition once, in the order of the request."""
-    return list(
-        dict.fromkeys(TopicPartition(topic.name, index) for topic in topics for index in topic.partition_indexes)
-    )
+def requested_partitions(topics: Iterable[OffsetFetchRequestTopics]) -> Generator[None, None, list[TopicPartition]]:
+    """Each partition once, in the order of the request; in steps."""
+    partitions: dict[TopicPartition, None] = {}
+    for topic in topics:
+        for number, index in enumerate(topic.partition_indexes, 1):
+            partitions[TopicPartition(topic.name, index)] = None
+            if number % OFFSETS_A_STEP == 0:
+                yield
+        yield
+    return (yield from listed(partitions))
 
 
 def fetched_offsets(
@@ -159,7 +126,7 @@ def fetched_offsets(
     """Offsets of the given partitions, or of all that have one, in steps. Without an offset: -1 and no error."""
     known = group is not None and not group.is_dead
     if partitions is None:
-        partitions = list(group.offsets) if group is not None and known else []
+        partitions = list(group.offsets) if group is not None and known else []  # offsets may come and go meanwhile
     topics: dict[str, OffsetFetchResponseTopics] = {}
     for number, topic_partition in enumerate(partitions, 1):
         name, index = topic_partition
@@ -176,17 +143,19 @@ def fetched_offsets(
         topics.setdefault(name, OffsetFetchResponseTopics(name=name, partitions=[])).partitions.append(found)
         if number % OFFSETS_A_STEP == 0:
             yield
-    return list(topics.values())
+    return (yield from listed(topics.values()))
 
 
-def offset_fetch_response(groups: list[OffsetFetchResponseGroup], version: int) -> OffsetFetchResponse:
-    """The response in the shape of the version; up to 7 there is exactly one group."""
+def offset_fetch_response(
+    groups: list[OffsetFetchResponseGroup], version: int
+) -> Generator[None, None, OffsetFetchResponse]:
+    """The response in the shape of the version, in steps; up to 7 there is exactly one group."""
     if version >= 8:
         return OffsetFetchResponse(groups=groups)
     (group,) = groups
     response = OffsetFetchResponse(error_code=group.error_code, topics=[])
     for topic in group.topics:
-        partitions = [
+        partitions = yield from listed(
             OffsetFetchResponsePartition(
                 partition_index=partition.partition_index,
                 committed_offset=partition.committed_offset,
@@ -195,26 +164,26 @@ def offset_fetch_response(groups: list[OffsetFetchResponseGroup], version: int) 
                 error_code=partition.error_code,
             )
             for partition in topic.partitions
-        ]
+        )
         response.topics.append(OffsetFetchResponseTopic(name=topic.name, partitions=partitions))
+        yield
     return response
 
 
-def offset_fetch_error(group: OffsetFetchRequestGroup, error: ErrorCode, version: int) -> OffsetFetchResponseGroup:
-    """A group's error; up to version 1 the response has error fields for partitions only."""
+def offset_fetch_error(
+    group: OffsetFetchRequestGroup, error: ErrorCode, version: int
+) -> Generator[None, None, OffsetFetchResponseGroup]:
+    """A group's error, in steps; up to version 1 the response has error fields for partitions only."""
     failed = OffsetFetchResponseGroup(group_id=group.group_id, topics=[], error_code=error)
     if version >= 2:
         return failed
     for topic in group.topics or []:
-        failed.topics.append(
-            OffsetFetchResponseTopics(
-                name=topic.name,
-                partitions=[
-                    OffsetFetchResponsePartitions(
-                        partition_index=index, committed_offset=INVALID_OFFSET, metadata=NO_METADATA, error_code=error
-                    )
-                    for index in topic.partition_indexes
-                ],
+        partitions = yield from listed(
+            OffsetFetchResponsePartitions(
+                partition_index=index, committed_offset=INVALID_OFFSET, metadata=NO_METADATA, error_code=error
             )
+            for index in topic.partition_indexes
         )
+        failed.topics.append(OffsetFetchResponseTopics(name=topic.name, partitions=partitions))
+        yield
     return failed

@@ -12,19 +12,17 @@ from __future__ import annotations
 from collections.abc import Generator
 
 from odradek.coordinator.group.context import GroupRequestContext
-from odradek.coordinator.group.group_metadata_manager import OFFSET_APPEND_ERRORS, GroupMetadataManager
+from odradek.coordinator.group.group_metadata_manager import OFFSET_APPEND_ERRORS, OFFSETS_A_STEP, GroupMetadataManager
 from odradek.coordinator.group.members.sessions import MemberSessions
 from odradek.coordinator.group.offsets.offset_api import (
+    Outcome,
     fetched_offsets,
-    offset_commit_response,
-    offset_delete_response,
     offset_fetch_error,
     offset_fetch_response,
     offsets_to_commit,
     requested_groups,
     requested_partitions,
     transactional_offsets_to_commit,
-    txn_offset_commit_response,
 )
 from odradek.coordinator.group.offsets.zookeeper_offsets import commit_to_tree, fetch_from_tree
 from odradek.coordinator.group.state.group_metadata import GroupMetadata
@@ -33,18 +31,24 @@ from odradek.coordinator.group.state.group_states import GroupRequest, GroupStat
 from odradek.coordinator.group.validation import refusal_for, validate_offset_commit
 from odradek.coordinator.ports import ConsumerOffsetTree, Respond, TransactionalProducer, TransactionVerifier
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
-from odradek.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from odradek.protocol.messages.offset_commit import OffsetCommitRequest
+from odradek.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
 from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
 )
-from odradek.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+from odradek.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import Clock
-from odradek.timer.sliced_work import Steps
+from odradek.timer.sliced_work import SlicedWork, Steps, chosen, listed
+from odradek.timer.system_timer import SystemTimer
 
 FIRST_ABORTABLE_VERSION = 4
 """The first version of TxnOffsetCommit whose clients know TRANSACTION_ABORTABLE."""
@@ -53,32 +57,33 @@ FIRST_ABORTABLE_VERSION = 4
 class OffsetService:
     """Serves the four requests. Without a tree, version 0 (offsets in ZooKeeper) is not supported."""
 
-    __slots__ = ("_clock", "_groups", "_sessions", "_tree", "_verify_transaction")
+    __slots__ = ("_answers", "_clock", "_groups", "_sessions", "_tree", "_verify_transaction")
 
     def __init__(
         self,
         groups: GroupMetadataManager,
         sessions: MemberSessions,
         clock: Clock,
+        timer: SystemTimer,
         tree: ConsumerOffsetTree | None,
         verify_transaction: TransactionVerifier,
     ) -> None:
         self._groups = groups
         self._sessions = sessions
         self._clock = clock
+        self._answers = SlicedWork(timer, clock)
+        """Makes answers that had to wait for the tree."""
         self._tree = tree
         self._verify_transaction = verify_transaction
 
-    def commit(
-        self, context: GroupRequestContext, request: OffsetCommitRequest, respond: Respond[OffsetCommitResponse]
-    ) -> Steps:
+    def commit(self, context: GroupRequestContext, request: OffsetCommitRequest, respond: Respond[Outcome]) -> Steps:
         """Encode the records in steps; then validate and append in one step, so that the group does not change between.
 
         Kafka: GroupCoordinator.doCommitOffsets.
         """
         offsets = yield from offsets_to_commit(request, self._clock.time_ms())
         if context.api_version == 0:
-            self._commit_to_tree(request.group_id, offsets, respond)
+            yield from self._commit_to_tree(request.group_id, offsets, respond)
             return
         records = yield from self._groups.offset_records(request.group_id, offsets)
         generation_id = request.generation_id_or_member_epoch
@@ -91,13 +96,11 @@ class OffsetService:
                 group = self._groups.get_or_create(request.group_id)
             error = self._validate_commit(group, request)
         if group is None or error != ErrorCode.NONE:
-            respond(offset_commit_response(dict.fromkeys(offsets, error)))
+            respond(dict.fromkeys(offsets, error))
             return
         if group.state is not GroupState.EMPTY:
             self._sessions.renew(group, group[request.member_id])
-        self._groups.store_offsets(
-            group, offsets, lambda outcome: respond(offset_commit_response(outcome)), records=records
-        )
+        self._groups.store_offsets(group, offsets, respond, records=records)
 
     @staticmethod
     def _validate_commit(group: GroupMetadata | None, request: OffsetCommitRequest) -> ErrorCode:
@@ -113,20 +116,17 @@ class OffsetService:
         return group.lifecycle.answer(GroupRequest.COMMIT) if error == ErrorCode.NONE else error
 
     def _commit_to_tree(
-        self, group_id: str, offsets: dict[TopicPartition, OffsetAndMetadata], respond: Respond[OffsetCommitResponse]
-    ) -> None:
+        self, group_id: str, offsets: dict[TopicPartition, OffsetAndMetadata], respond: Respond[Outcome]
+    ) -> Steps:
         if self._tree is None:
-            respond(offset_commit_response(dict.fromkeys(offsets, ErrorCode.UNSUPPORTED_VERSION)))
+            respond(dict.fromkeys(offsets, ErrorCode.UNSUPPORTED_VERSION))
             return
-        refused = {
-            topic_partition: ErrorCode.OFFSET_METADATA_TOO_LARGE
-            for topic_partition, offset in offsets.items()
-            if not self._groups.fits(offset.metadata)
-        }
-        commit_to_tree(self._tree, group_id, offsets, refused, respond)
+        too_long = yield from chosen(offsets, lambda key: not self._groups.fits(offsets[key].metadata))
+        refused = dict.fromkeys(too_long, ErrorCode.OFFSET_METADATA_TOO_LARGE)
+        yield from commit_to_tree(self._tree, group_id, offsets, refused, respond)
 
     def commit_transactional(
-        self, context: GroupRequestContext, request: TxnOffsetCommitRequest, respond: Respond[TxnOffsetCommitResponse]
+        self, context: GroupRequestContext, request: TxnOffsetCommitRequest, respond: Respond[Outcome]
     ) -> Steps:
         """Append offsets that become the group's when the producer's transaction commits.
 
@@ -137,7 +137,7 @@ class OffsetService:
         records = yield from self._groups.offset_records(request.group_id, offsets)
 
         def refuse(error: ErrorCode) -> None:
-            respond(txn_offset_commit_response(dict.fromkeys(offsets, error)))
+            respond(dict.fromkeys(offsets, error))
 
         error = refusal_for(self._groups, request.group_id)
         if error != ErrorCode.NONE:
@@ -157,7 +157,7 @@ class OffsetService:
             self._groups.store_offsets(
                 group,
                 offsets,
-                lambda outcome: respond(txn_offset_commit_response(outcome)),
+                respond,
                 TransactionalProducer(request.producer_id, request.producer_epoch, guard),
                 records=records,
             )
@@ -175,9 +175,9 @@ class OffsetService:
         self, context: GroupRequestContext, request: OffsetFetchRequest, respond: Respond[OffsetFetchResponse]
     ) -> Steps:
         version = context.api_version
-        groups = requested_groups(request, version)
+        groups = yield from requested_groups(request, version)
         if version == 0:
-            self._fetch_from_tree(groups[0], respond)
+            yield from self._fetch_from_tree(groups[0], respond)
             return
         require_stable = version >= 7 and request.require_stable
         answers = []
@@ -185,7 +185,8 @@ class OffsetService:
             answer = yield from self._fetch_group(group, version, require_stable=require_stable)
             answers.append(answer)
             yield None
-        respond(offset_fetch_response(answers, version))
+        response = yield from offset_fetch_response(answers, version)
+        respond(response)
 
     def _fetch_group(
         self, group: OffsetFetchRequestGroup, version: int, *, require_stable: bool
@@ -193,19 +194,30 @@ class OffsetService:
         """One group of an OffsetFetch of version 1 and later."""
         error = refusal_for(self._groups, group.group_id, empty_id_allowed=True)
         if error != ErrorCode.NONE:
-            return offset_fetch_error(group, error, version)
-        partitions = None if group.topics is None else requested_partitions(group.topics)
+            return (yield from offset_fetch_error(group, error, version))
+        partitions: list[TopicPartition] | None = None
+        if group.topics is not None:
+            partitions = yield from requested_partitions(group.topics)
         topics = yield from fetched_offsets(self._groups.get(group.group_id), partitions, require_stable=require_stable)
         return OffsetFetchResponseGroup(group_id=group.group_id, topics=topics, error_code=ErrorCode.NONE)
 
-    def _fetch_from_tree(self, group: OffsetFetchRequestGroup, respond: Respond[OffsetFetchResponse]) -> None:
+    def _fetch_from_tree(self, group: OffsetFetchRequestGroup, respond: Respond[OffsetFetchResponse]) -> Steps:
         if self._tree is None:
-            respond(offset_fetch_response([offset_fetch_error(group, ErrorCode.UNSUPPORTED_VERSION, 0)], 0))
+            failed = yield from offset_fetch_error(group, ErrorCode.UNSUPPORTED_VERSION, 0)
+            response = yield from offset_fetch_response([failed], 0)
+            respond(response)
         else:
-            fetch_from_tree(self._tree, group, respond)
+            yield from fetch_from_tree(self._tree, group, respond, self._answers)
 
-    def delete(self, request: OffsetDeleteRequest, respond: Respond[OffsetDeleteResponse]) -> None:
-        """Remove offsets of topics that no member subscribes to (KIP-496)."""
+    def delete(self, request: OffsetDeleteRequest, respond: Respond[OffsetDeleteResponse]) -> Steps:
+        """Remove offsets of topics that no member subscribes to (KIP-496), in one step: the group does not change
+        between the decision and the removal.
+        """
+        wanted = yield from listed(
+            TopicPartition(topic.name, partition.partition_index)
+            for topic in request.topics
+            for partition in topic.partitions
+        )
         error = refusal_for(self._groups, request.group_id)
         group = self._groups.get(request.group_id)
         if error == ErrorCode.NONE:
@@ -213,11 +225,6 @@ class OffsetService:
         if group is None or error != ErrorCode.NONE:
             respond(OffsetDeleteResponse(error_code=error, topics=[]))
             return
-        wanted = [
-            TopicPartition(topic.name, partition.partition_index)
-            for topic in request.topics
-            for partition in topic.partitions
-        ]
         in_use = group.state is not GroupState.EMPTY
         outcome = {
             key: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if in_use and group.is_subscribed_to(key.topic) else ErrorCode.NONE
@@ -226,7 +233,13 @@ class OffsetService:
         deletable = [key for key, verdict in outcome.items() if verdict == ErrorCode.NONE]
         if deletable:
             self._groups.remove_offsets(group, group.offsets.remove(deletable))
-        respond(offset_delete_response(outcome))
+        topics: dict[str, OffsetDeleteResponseTopic] = {}
+        for number, (key, error) in enumerate(outcome.items(), 1):
+            topic = topics.setdefault(key.topic, OffsetDeleteResponseTopic(name=key.topic, partitions=[]))
+            topic.partitions.append(OffsetDeleteResponsePartition(partition_index=key.partition, error_code=error))
+            if number % OFFSETS_A_STEP == 0:
+                yield None
+        respond(OffsetDeleteResponse(error_code=ErrorCode.NONE, topics=list(topics.values())))
 
     @staticmethod
     def _validate_offset_delete(group: GroupMetadata | None) -> ErrorCode:

@@ -14,14 +14,12 @@ from odradek.coordinator.group.offsets.offset_api import (
     INVALID_OFFSET,
     NO_METADATA,
     Outcome,
-    offset_commit_response,
     offset_fetch_response,
     requested_partitions,
 )
 from odradek.coordinator.group.state.group_offsets import OffsetAndMetadata
 from odradek.coordinator.ports import ConsumerOffsetTree, Respond
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.offset_commit import OffsetCommitResponse
 from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchResponse,
@@ -30,6 +28,7 @@ from odradek.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from odradek.protocol.topic_partition import TopicPartition
+from odradek.timer.sliced_work import SlicedWork, Steps
 
 
 def commit_to_tree(
@@ -37,15 +36,15 @@ def commit_to_tree(
     group_id: str,
     offsets: Mapping[TopicPartition, OffsetAndMetadata],
     refused: Outcome,
-    respond: Respond[OffsetCommitResponse],
-) -> None:
-    """Write each offset to its znode, and respond when all are written. The znode has no place for the metadata."""
-    outcome: dict[TopicPartition, ErrorCode] = {key: refused.get(key, ErrorCode.NONE) for key in offsets}
-    waiting = {key for key in offsets if key not in refused}
+    respond: Respond[Outcome],
+) -> Steps:
+    """Write each offset to its znode, in steps, and respond when all are written. The metadata has no place there."""
+    outcome: dict[TopicPartition, ErrorCode] = dict.fromkeys(offsets, ErrorCode.NONE) | dict(refused)
+    waiting = set(offsets) - set(refused)
 
     def finish() -> None:
         if not waiting:
-            respond(offset_commit_response(outcome))
+            respond(outcome)
 
     def written(topic_partition: TopicPartition, error: ErrorCode) -> None:
         outcome[topic_partition] = error
@@ -62,26 +61,30 @@ def commit_to_tree(
             offsets[topic_partition].offset,
             partial(written, topic_partition),
         )
+        yield None
 
 
 def fetch_from_tree(
     tree: ConsumerOffsetTree,
     group: OffsetFetchRequestGroup,
     respond: Respond[OffsetFetchResponse],
-) -> None:
-    """Read each offset from its znode. In version 0 a partition without an offset is UNKNOWN_TOPIC_OR_PARTITION."""
-    partitions = requested_partitions(group.topics or [])
+    slices: SlicedWork,
+) -> Steps:
+    """Read each offset from its znode, in steps; the response is made in `slices` when all are read. In version 0 a
+    partition without an offset is UNKNOWN_TOPIC_OR_PARTITION.
+    """
+    partitions = yield from requested_partitions(group.topics or [])
     found: dict[TopicPartition, OffsetFetchResponsePartitions] = {}
 
-    def finish() -> None:
-        if len(found) < len(partitions):
-            return
+    def answer() -> Steps:
         topics: dict[str, OffsetFetchResponseTopics] = {}
         for key in partitions:
             topic = topics.setdefault(key.topic, OffsetFetchResponseTopics(name=key.topic, partitions=[]))
             topic.partitions.append(found[key])
-        answer = OffsetFetchResponseGroup(group_id=group.group_id, topics=list(topics.values()))
-        respond(offset_fetch_response([answer], 0))
+            yield None
+        answered = OffsetFetchResponseGroup(group_id=group.group_id, topics=list(topics.values()))
+        response = yield from offset_fetch_response([answered], 0)
+        respond(response)
 
     def read(topic_partition: TopicPartition, error: ErrorCode, offset: int | None) -> None:
         if error == ErrorCode.NONE and offset is None:
@@ -92,13 +95,15 @@ def fetch_from_tree(
             metadata=NO_METADATA,
             error_code=error,
         )
-        finish()
+        if len(found) == len(partitions):
+            slices.submit(answer())
 
     if not partitions:
-        finish()
+        slices.submit(answer())
     for topic_partition in partitions:
         tree.get(
             group.group_id,
             topic_partition,
             partial(read, topic_partition),
         )
+        yield None

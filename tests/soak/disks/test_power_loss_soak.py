@@ -10,7 +10,7 @@ from tests.support.disks.power_loss import PowerLoss
 
 pytestmark = pytest.mark.soak
 
-SEEDS = 3_000
+SEEDS = 10_000
 
 
 def test_what_was_flushed_survives_thousands_of_losses_of_power(tmp_path: Path) -> None:

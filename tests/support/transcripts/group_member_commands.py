@@ -9,6 +9,7 @@ from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatRespo
 from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from odradek.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from odradek.timer.sliced_work import run_through
 from tests.support.transcripts.group_notation import Line, duration, nullable, protocol
 
 if TYPE_CHECKING:
@@ -127,7 +128,9 @@ def leave(transcript: Transcript, line: Line) -> None:
         )
         transcript.say(f"{first.name} <- LeaveGroup {ErrorCode(response.error_code).name} {members}".rstrip())
 
-    transcript.coordinator.leave_group(context, request, transcript.asked(first, context.api_version, show))
+    run_through(
+        transcript.coordinator.leave_group(context, request, transcript.asked(first, context.api_version, show))
+    )
 
 
 COMMANDS: dict[str, Command] = {

@@ -10,7 +10,6 @@ from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
-    OffsetCommitResponse,
 )
 from odradek.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -29,13 +28,13 @@ from odradek.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
-    TxnOffsetCommitResponse,
 )
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.sliced_work import run_through
 from tests.support.transcripts.group_notation import Line, duration, expanded, split_partition
 
 if TYPE_CHECKING:
+    from odradek.coordinator.group.offsets.offset_api import Outcome
     from tests.support.transcripts.group_transcript import Command, Transcript
 
 
@@ -70,16 +69,21 @@ def commit(transcript: Transcript, line: Line) -> None:
             )
         )
 
-    def show(response: OffsetCommitResponse) -> None:
-        outcome = " ".join(
-            f"{topic.name}-{partition.partition_index}:{ErrorCode(partition.error_code).name}"
-            for topic in response.topics
-            for partition in topic.partitions
-        )
-        transcript.say(f"{client.name} <- OffsetCommit {outcome}")
+    def show(outcome: Outcome) -> None:
+        transcript.say(f"{client.name} <- OffsetCommit {_shown(outcome)}")
 
     respond = transcript.asked(client, context.api_version, show)
     run_through(transcript.coordinator.commit_offsets(context, request, respond))
+
+
+def _shown(outcome: Outcome) -> str:
+    """The partitions of each topic together, as in an answer."""
+    return " ".join(
+        f"{name}-{index}:{error.name}"
+        for topic in dict.fromkeys(name for name, _ in outcome)
+        for (name, index), error in outcome.items()
+        if name == topic
+    )
 
 
 def txn_commit(transcript: Transcript, line: Line) -> None:
@@ -105,13 +109,8 @@ def txn_commit(transcript: Transcript, line: Line) -> None:
             )
         )
 
-    def show(response: TxnOffsetCommitResponse) -> None:
-        outcome = " ".join(
-            f"{topic.name}-{partition.partition_index}:{ErrorCode(partition.error_code).name}"
-            for topic in response.topics
-            for partition in topic.partitions
-        )
-        transcript.say(f"{client.name} <- TxnOffsetCommit {outcome}")
+    def show(outcome: Outcome) -> None:
+        transcript.say(f"{client.name} <- TxnOffsetCommit {_shown(outcome)}")
 
     run_through(
         transcript.coordinator.commit_transactional_offsets(
@@ -196,7 +195,9 @@ def delete_offsets(transcript: Transcript, line: Line) -> None:
         )
         transcript.say(f"OffsetDelete {ErrorCode(response.error_code).name} {outcome}".rstrip())
 
-    transcript.coordinator.delete_offsets(transcript.context(line, "admin", "delete-offsets"), request, show)
+    run_through(
+        transcript.coordinator.delete_offsets(transcript.context(line, "admin", "delete-offsets"), request, show)
+    )
 
 
 def topic_deleted(transcript: Transcript, line: Line) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import cast
 
 import pytest
@@ -117,7 +117,10 @@ def test_refusal_becomes_the_error_response(broker: Broker) -> None:
 
 
 def test_module_can_have_an_error_response_of_its_own(broker: Broker) -> None:
-    def error_response(request: Request, version: int, code: ErrorCode, message: str | None) -> Response:
+    def error_response(
+        request: Request, version: int, code: ErrorCode, message: str | None
+    ) -> Generator[None, None, Response]:
+        yield
         return HeartbeatResponse(error_code=code, throttle_time_ms=version)
 
     broker.serve(ApiKey.HEARTBEAT, refusing(KafkaError(ErrorCode.NOT_COORDINATOR)), error_response=error_response)
@@ -126,11 +129,15 @@ def test_module_can_have_an_error_response_of_its_own(broker: Broker) -> None:
     )
 
 
+def nothing() -> Generator[None, None, None]:
+    yield
+
+
 def test_refusal_of_an_api_without_answer_closes_the_connection(broker: Broker) -> None:
     broker.serve(
         ApiKey.PRODUCE,
         refusing(KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)),
-        error_response=lambda request, version, code, message: None,
+        error_response=lambda request, version, code, message: nothing(),
     )
     broker.send(encode_request(RequestHeader(ApiKey.PRODUCE, 3, 5, "me"), ProduceRequest(acks=0)))
     assert broker.closed()[0] is CloseReason.REQUEST_REFUSED

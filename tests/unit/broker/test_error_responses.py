@@ -7,6 +7,7 @@ from odradek.protocol.api import API, ApiKey
 from odradek.protocol.codec.codec import decode, encode
 from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.errors import ErrorCode
+from odradek.timer.sliced_work import run_through
 from tests.support.wire.requests import build
 
 CODE = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
@@ -15,7 +16,7 @@ VERSIONS = [(key, version) for key, spec in API.items() for version in range(spe
 
 def refuse(request: Request, version: int) -> Response:
     key = ApiKey(request.API_KEY)
-    return error_response(key, API[key].response_type(), request, version, CODE, "no")
+    return run_through(error_response(key, API[key].response_type(), request, version, CODE, "no"))
 
 
 @pytest.mark.parametrize(("key", "version"), VERSIONS)

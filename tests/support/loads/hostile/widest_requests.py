@@ -8,33 +8,41 @@ from typing import Final
 
 from odradek.protocol.api import API, ApiSpec
 from odradek.protocol.codec.codec import encode
+from odradek.protocol.codec.primitives import UUID_SIZE
 from odradek.protocol.codec.schema import Field, Kind, Primitive, Request, Struct
 from odradek.protocol.headers import RequestHeader, encode_request
 from tests.support.wire.mutated_frames import OF_THE_CONTROLLER
 
 LARGEST_BYTES: Final = 1 << 20
 HEADER_BYTES: Final = 100
+TOPIC_RESOURCE: Final = 2
 
 
-def widest_requests(specs: Iterable[ApiSpec] = tuple(API.values())) -> Iterator[tuple[str, bytes]]:
-    """(name, frame without its length), for the first and the last version of every API but the controller's."""
+def widest_requests(
+    specs: Iterable[ApiSpec] = tuple(API.values()), *, differ: bool = False, largest_bytes: int = LARGEST_BYTES
+) -> Iterator[tuple[str, bytes]]:
+    """(name, frame without its length), for the first and the last version of every API but the controller's. The
+    elements of an array are empty and equal; if they `differ`, each names something else.
+    """
     for spec in specs:
         if spec.key in OF_THE_CONTROLLER:
             continue
         for version in sorted({spec.min_version, spec.max_version}):
             header = RequestHeader(spec.key, version, 1, "wide")
             for path in _arrays(spec.request_type(), version):
-                request = _filled(spec.request_type(), version, path, 1)
+                request = _filled(spec.request_type(), version, path, 1, differ=differ)
                 one = len(encode(request, version))
-                more = len(encode(_filled(spec.request_type(), version, path, 2), version)) - one
-                count = (LARGEST_BYTES - HEADER_BYTES - one) // max(1, more)
-                request = _filled(spec.request_type(), version, path, count)
+                more = len(encode(_filled(spec.request_type(), version, path, 2, differ=differ), version)) - one
+                count = (largest_bytes - HEADER_BYTES - one) // max(1, more)
+                request = _filled(spec.request_type(), version, path, count, differ=differ)
                 assert isinstance(request, Request)
                 yield f"{spec.name} v{version} {'.'.join(path)}", encode_request(header, request)
+            if differ:
+                continue
             is_flexible = spec.request_header_version(version) == 2
             start = struct.pack(">hhih", spec.key, version, 1, 2) + b"me" + (b"\0" if is_flexible else b"")
             for filler in (b"\x00", b"\x01", b"\x02", b"\x7f", b"\xff"):
-                yield f"{spec.name} v{version} of {filler!r}", start + filler * (LARGEST_BYTES - len(start))
+                yield f"{spec.name} v{version} of {filler!r}", start + filler * (largest_bytes - len(start))
 
 
 def _fields(struct_type: type[Struct], version: int) -> Iterator[Field]:
@@ -50,22 +58,51 @@ def _arrays(struct_type: type[Struct], version: int) -> Iterator[tuple[str, ...]
             yield from ((field.name, *path) for path in _arrays(field.element, version))
 
 
-def _filled(struct_type: type[Struct], version: int, path: tuple[str, ...], count: int) -> Struct:
+def _filled(struct_type: type[Struct], version: int, path: tuple[str, ...], count: int, *, differ: bool) -> Struct:
     """The smallest instance whose array at `path` has `count` items; arrays on the way have one."""
     values: dict[str, object] = {}
     for field in _fields(struct_type, version):
         is_on_path = bool(path) and field.name == path[0]
+        rest = path[1:] if is_on_path else ()
         if field.kind is Kind.STRUCT:
             assert isinstance(field.element, type)
-            values[field.name] = _filled(field.element, version, path[1:] if is_on_path else (), count)
+            values[field.name] = _filled(field.element, version, rest, count, differ=differ)
+        elif field.kind is Kind.ARRAY and is_on_path and len(path) == 1 and differ:
+            values[field.name] = [_named(field, version, number) for number in range(count)]
         elif field.kind is Kind.ARRAY:
             items = 0 if not is_on_path else count if len(path) == 1 else 1
-            values[field.name] = [_item(field, version, path[1:] if is_on_path else (), count)] * items
+            values[field.name] = [_item(field, version, rest, count, differ=differ)] * items
     return struct_type(**values)
 
 
-def _item(field: Field, version: int, path: tuple[str, ...], count: int) -> object:
+def _item(field: Field, version: int, path: tuple[str, ...], count: int, *, differ: bool) -> object:
     if isinstance(field.element, Primitive):
         return field.element.default
     assert isinstance(field.element, type)
-    return _filled(field.element, version, path, count)
+    return _filled(field.element, version, path, count, differ=differ)
+
+
+def _named(field: Field, version: int, number: int) -> object:
+    """The element that has this number as its name, id or index."""
+    if isinstance(field.element, Primitive):
+        return _numbered(field.element.kind, number)
+    assert isinstance(field.element, type)
+    item = _filled(field.element, version, (), 0, differ=True)
+    names = {
+        inner.kind: inner
+        for inner in reversed(list(_fields(field.element, version)))
+        if inner.kind not in (Kind.ARRAY, Kind.STRUCT)
+    }
+    for kind in (Kind.STRING, Kind.UUID, Kind.INT32, Kind.INT64):
+        if kind in names:
+            setattr(item, names[kind].name, _numbered(kind, number))
+            break
+    if hasattr(item, "resource_type"):
+        item.resource_type = TOPIC_RESOURCE
+    return item
+
+
+def _numbered(kind: Kind, number: int) -> object:
+    if kind is Kind.STRING:
+        return f"{number:x}"
+    return number.to_bytes(UUID_SIZE) if kind is Kind.UUID else number

@@ -18,6 +18,7 @@ from odradek.protocol.codec.codec import decode, encode
 from odradek.protocol.codec.schema import Kind, Request, Struct
 from odradek.protocol.codec.source_writer import fields_at
 from odradek.protocol.errors import ErrorCode
+from odradek.timer.sliced_work import run_through
 from tests.support.in_process.in_process_broker import InProcessBroker, in_process_broker, no_bugs_logged
 from tests.support.wire.messages import random_struct
 
@@ -116,7 +117,7 @@ def test_every_refusal_can_be_sent(key: ApiKey, version: int) -> None:
         return  # the generic one has a test of its own
     request = API[key].request_type()()
     fill_twice(request, version)
-    response = route.error_response(request, version, ErrorCode.UNKNOWN_SERVER_ERROR, "reason")
+    response = run_through(route.error_response(request, version, ErrorCode.UNKNOWN_SERVER_ERROR, "reason"))
     assert response is not None or key is ApiKey.PRODUCE
     if response is not None:
         data = encode(response, version)

@@ -23,6 +23,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from odradek.coordinator.group.config import GroupConfig
 from odradek.coordinator.group.context import GroupRequestContext
 from odradek.coordinator.group.coordinator import GroupCoordinator
+from odradek.coordinator.group.offsets.offset_api import Outcome
 from odradek.coordinator.group.state.group_states import GroupState
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -32,7 +33,6 @@ from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
-    OffsetCommitResponse,
 )
 from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -156,8 +156,8 @@ class Consumer:
             ],
         )
 
-        def committed(response: OffsetCommitResponse) -> None:
-            if response.topics[0].partitions[0].error_code == ErrorCode.NONE:
+        def committed(outcome: Outcome) -> None:
+            if not any(outcome.values()):
                 self.world.acknowledged[partition] = max(offset, self.world.acknowledged.get(partition, -1))
 
         context = GroupRequestContext(client_id=self.name, client_host="h", api_version=9)
@@ -174,7 +174,7 @@ class Consumer:
         def left(response: LeaveGroupResponse) -> None:
             assert len(response.members) <= 1
 
-        self.world.coordinator.leave_group(context, request, self.world.asked(self, left))
+        run_through(self.world.coordinator.leave_group(context, request, self.world.asked(self, left)))
 
 
 class World(RuleBasedStateMachine):

@@ -6,7 +6,8 @@ import struct
 
 import pytest
 
-from odradek.broker.apis.records.produce import ADMIN_CLIENT_ID, SMALL_FRAME_BYTES
+from odradek.broker.apis.records.produce import ADMIN_CLIENT_ID
+from odradek.broker.apis.services import SMALL_REQUEST_BYTES
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.schema import Request
 from odradek.protocol.errors import ErrorCode
@@ -126,9 +127,9 @@ def test_older_versions_may_hold_several_message_sets(broker: InProcessBroker) -
 @pytest.mark.parametrize(
     ("records", "version", "is_sliced"),
     [
-        (message_set(1, b"a") * SMALL_FRAME_BYTES, 2, True),
-        (batch(bytes(SMALL_FRAME_BYTES)), 3, False),
-        (batch(bytes(SMALL_FRAME_BYTES)), 11, False),
+        (message_set(1, b"a") * SMALL_REQUEST_BYTES, 2, True),
+        (batch(bytes(SMALL_REQUEST_BYTES)), 3, False),
+        (batch(bytes(SMALL_REQUEST_BYTES)), 11, False),
     ],
     ids=["messages of an old client", "batch of an old client", "batch"],
 )

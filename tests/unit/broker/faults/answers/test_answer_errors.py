@@ -20,6 +20,7 @@ from odradek.protocol.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from odradek.timer.sliced_work import run_through
 from tests.support.wire.messages import random_struct
 
 VERSIONS = [(spec.key, version) for spec in API.values() for version in range(spec.min_version, spec.max_version + 1)]
@@ -101,6 +102,5 @@ def test_error_responses_of_the_broker_have_codes_at_the_same_levels() -> None:
     assert levels(DescribeLogDirsResponse, 3) == {Level.TOP, Level.ENTRY}
     request = API[ApiKey.HEARTBEAT].request_type()()
     response_type = API[ApiKey.HEARTBEAT].response_type()
-    assert error_response(
-        ApiKey.HEARTBEAT, response_type, request, 4, ErrorCode.UNKNOWN_MEMBER_ID, None
-    ) == response_type(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
+    work = error_response(ApiKey.HEARTBEAT, response_type, request, 4, ErrorCode.UNKNOWN_MEMBER_ID, None)
+    assert run_through(work) == response_type(error_code=ErrorCode.UNKNOWN_MEMBER_ID)

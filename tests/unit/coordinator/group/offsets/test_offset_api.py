@@ -4,7 +4,6 @@ import pytest
 
 from odradek.coordinator.group.offsets.offset_api import (
     fetched_offsets,
-    offset_commit_response,
     offset_fetch_error,
     offset_fetch_response,
     offsets_to_commit,
@@ -74,29 +73,21 @@ def test_a_partition_named_twice_counts_as_named_last() -> None:
     assert run_through(offsets_to_commit(request, NOW_MS))[T0].offset == 6
 
 
-def test_outcomes_are_grouped_by_topic() -> None:
-    response = offset_commit_response({T0: ErrorCode.NONE, U0: ErrorCode.NONE, T1: ErrorCode.ILLEGAL_GENERATION})
-    assert [(topic.name, [one.partition_index for one in topic.partitions]) for topic in response.topics] == [
-        ("t", [0, 1]),
-        ("u", [0]),
-    ]
-
-
 @pytest.mark.parametrize("topics", [None, []])
 def test_requests_before_version_8_are_one_group(topics: list[OffsetFetchRequestTopic] | None) -> None:
     request = OffsetFetchRequest(group_id="g", topics=topics)
-    (group,) = requested_groups(request, 7)
+    (group,) = run_through(requested_groups(request, 7))
     assert (group.group_id, group.topics) == ("g", topics)
 
 
 def test_requests_from_version_8_on_are_many() -> None:
     groups = [OffsetFetchRequestGroup(group_id="g"), OffsetFetchRequestGroup(group_id="h")]
-    assert requested_groups(OffsetFetchRequest(groups=groups), 8) == groups
+    assert run_through(requested_groups(OffsetFetchRequest(groups=groups), 8)) == groups
 
 
 def test_a_partition_asked_for_twice_is_answered_once() -> None:
     topics = [OffsetFetchRequestTopics(name="t", partition_indexes=[1, 0, 1])]
-    assert requested_partitions(topics) == [T1, T0]
+    assert run_through(requested_partitions(topics)) == [T1, T0]
 
 
 def some_group() -> GroupMetadata:
@@ -112,7 +103,7 @@ def some_group() -> GroupMetadata:
 @pytest.mark.parametrize("version", range(1, 10))
 def test_offsets_are_fetched_in_every_version(version: int) -> None:
     topics = run_through(fetched_offsets(some_group(), [T0, T1, U0], require_stable=True))
-    answer = offset_fetch_response([OffsetFetchResponseGroup(group_id="g", topics=topics)], version)
+    answer = run_through(offset_fetch_response([OffsetFetchResponseGroup(group_id="g", topics=topics)], version))
     assert encode(answer, version)
     shown = answer.topics if version < 8 else answer.groups[0].topics
     found = [
@@ -148,8 +139,8 @@ def test_of_a_group_that_does_not_exist_there_are_no_offsets() -> None:
 @pytest.mark.parametrize("version", range(1, 10))
 def test_an_error_is_on_the_partitions_in_version_1_and_on_the_group_later(version: int) -> None:
     group = OffsetFetchRequestGroup(group_id="g", topics=[OffsetFetchRequestTopics(name="t", partition_indexes=[0, 1])])
-    failed = offset_fetch_error(group, ErrorCode.NOT_COORDINATOR, version)
-    answer = offset_fetch_response([failed], version)
+    failed = run_through(offset_fetch_error(group, ErrorCode.NOT_COORDINATOR, version))
+    answer = run_through(offset_fetch_response([failed], version))
     assert encode(answer, version)
     if version == 1:
         assert [one.error_code for one in answer.topics[0].partitions] == [ErrorCode.NOT_COORDINATOR] * 2

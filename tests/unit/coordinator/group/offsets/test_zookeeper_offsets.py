@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+from odradek.coordinator.group.offsets.offset_api import Outcome
 from odradek.coordinator.group.offsets.zookeeper_offsets import commit_to_tree, fetch_from_tree
 from odradek.coordinator.group.state.group_offsets import OffsetAndMetadata
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.offset_commit import OffsetCommitResponse
 from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
 )
 from odradek.protocol.topic_partition import TopicPartition
+from odradek.timer.clock import ManualClock
+from odradek.timer.sliced_work import SlicedWork, run_through
+from odradek.timer.system_timer import SystemTimer
 from tests.support.in_process.coordinator_log import InMemoryConsumerOffsetTree
 
 T0 = TopicPartition("t", 0)
@@ -26,35 +29,36 @@ def request(*indexes: int) -> OffsetFetchRequestGroup:
     )
 
 
-def errors(response: OffsetCommitResponse) -> list[int]:
-    return [one.error_code for topic in response.topics for one in topic.partitions]
+def slices() -> SlicedWork:
+    clock = ManualClock()
+    return SlicedWork(SystemTimer(clock), clock)
 
 
 def test_a_commit_is_answered_when_all_its_offsets_are_written() -> None:
     tree = InMemoryConsumerOffsetTree()
     tree.hold = True
-    answers: list[OffsetCommitResponse] = []
-    commit_to_tree(tree, "g", {T0: at(5), T1: at(6)}, {}, answers.append)
+    answers: list[Outcome] = []
+    run_through(commit_to_tree(tree, "g", {T0: at(5), T1: at(6)}, {}, answers.append))
     assert answers == []
     tree.release()
-    assert errors(answers[0]) == [ErrorCode.NONE, ErrorCode.NONE]
+    assert answers[0] == {T0: ErrorCode.NONE, T1: ErrorCode.NONE}
     assert tree.offsets == {("g", T0): 5, ("g", T1): 6}
     assert len(answers) == 1
 
 
 def test_refused_offsets_are_not_written() -> None:
     tree = InMemoryConsumerOffsetTree()
-    answers: list[OffsetCommitResponse] = []
+    answers: list[Outcome] = []
     refused = {T0: ErrorCode.OFFSET_METADATA_TOO_LARGE}
-    commit_to_tree(tree, "g", {T0: at(5), T1: at(6)}, refused, answers.append)
-    assert errors(answers[0]) == [ErrorCode.OFFSET_METADATA_TOO_LARGE, ErrorCode.NONE]
+    run_through(commit_to_tree(tree, "g", {T0: at(5), T1: at(6)}, refused, answers.append))
+    assert answers[0] == {T0: ErrorCode.OFFSET_METADATA_TOO_LARGE, T1: ErrorCode.NONE}
     assert tree.offsets == {("g", T1): 6}
 
 
 def test_a_commit_of_nothing_is_answered_once() -> None:
-    answers: list[OffsetCommitResponse] = []
-    commit_to_tree(InMemoryConsumerOffsetTree(), "g", {}, {}, answers.append)
-    assert [answer.topics for answer in answers] == [[]]
+    answers: list[Outcome] = []
+    run_through(commit_to_tree(InMemoryConsumerOffsetTree(), "g", {}, {}, answers.append))
+    assert answers == [{}]
 
 
 def test_a_fetch_is_answered_when_all_its_offsets_are_read() -> None:
@@ -62,7 +66,7 @@ def test_a_fetch_is_answered_when_all_its_offsets_are_read() -> None:
     tree.offsets["g", T1] = 6
     tree.hold = True
     answers: list[OffsetFetchResponse] = []
-    fetch_from_tree(tree, request(1, 0), answers.append)
+    run_through(fetch_from_tree(tree, request(1, 0), answers.append, slices()))
     assert answers == []
     tree.release()
     (topic,) = answers[0].topics
@@ -74,5 +78,5 @@ def test_a_fetch_is_answered_when_all_its_offsets_are_read() -> None:
 
 def test_a_fetch_of_nothing_is_answered_once() -> None:
     answers: list[OffsetFetchResponse] = []
-    fetch_from_tree(InMemoryConsumerOffsetTree(), request(), answers.append)
+    run_through(fetch_from_tree(InMemoryConsumerOffsetTree(), request(), answers.append, slices()))
     assert [answer.topics for answer in answers] == [[]]
