@@ -56,6 +56,8 @@ _EXAMPLES: Final = r"""  odradek consume -t greetings -o beginning -e           
 offsets (-o): beginning, end, stored (with --group), N, -N (N before the end), @MS or s@MS (from that time), e@MS (to)
 formats (-f): %s value, %S its length, %R length as 4 bytes, %k key, %K its length, %T timestamp, %h headers, %t topic,
               %p partition, %o offset, %%; \n \r \t \xNN
+formatters:   DefaultMessageFormatter, LoggingMessageFormatter, NoOpMessageFormatter; of internal topics
+              OffsetsMessageFormatter, GroupMetadataMessageFormatter, TransactionLogMessageFormatter
 packed (-s):  b B h H i I q Q integers of 1, 2, 4 and 8 bytes (b h i q signed), c a byte, s the rest, $ the end,
               < > byte order (> at first); -s 'i s' prints four bytes as a number, a blank and the rest
 """
@@ -140,7 +142,7 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     form.add_argument("-f", "--format", help="a format string; see below")
     form.add_argument("-J", "--json", action="store_true", help="a JSON object in each line; `produce --json` reads it")
     form.add_argument("--pretty", action="store_true", help="lines for people: time, place, key, headers, value")
-    form.add_argument("--formatter", metavar="CLASS", help="Apache's Default-, NoOp- or LoggingMessageFormatter")
+    form.add_argument("--formatter", metavar="CLASS", help="a formatter of Apache's; see below")
     group.add_argument(
         "-s", "--packed", action="append", default=[], metavar="[key=|value=]FORMAT",
         help="print packed numbers of keys and values (without effect on --json); see below",
@@ -286,19 +288,28 @@ def record_format(options: argparse.Namespace) -> RecordFormat:
             from odradek.broker.tools.data.records.pretty_line import pretty_line
 
             return pretty_line(with_colours=_with_colours(options.color), texts=texts)
-        formatter = (options.formatter or "").rpartition(".")[2]
+        formatter = _class_name(options.formatter or "")
         if formatter == "NoOpMessageFormatter":
             return nothing
         properties = _formatter_properties(options)
         if not properties and not formatter:
             return values_only(options.delimiter, null, options.key_delimiter, shown, texts)
         if formatter not in ("", "DefaultMessageFormatter", "LoggingMessageFormatter"):
+            from odradek.broker.tools.data.records.internal_records import FORMATS  # as json_lines above
+
+            if formatter in FORMATS:
+                return FORMATS[formatter].line
             raise ValueError(f"--formatter {options.formatter} is a Java class that is not known here")
         if options.packed:
             raise ValueError("-s cannot be combined with --formatter, --property and deserializers")
         return printed_fields(properties)._replace(shown=shown).line
     except ValueError as error:
         raise CommandFailed(str(error)) from None
+
+
+def _class_name(name: str) -> str:
+    """Of a class of Java, without its package and the class around it, which older releases had."""
+    return name.rpartition(".")[2].rpartition("$")[2]
 
 
 def packed_fields(formats: Iterable[str]) -> FieldTexts:

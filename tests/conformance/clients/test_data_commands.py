@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
@@ -16,8 +17,10 @@ from tests.support.admin import Admin
 from tests.support.broker import Broker
 from tests.support.loads.clients import Confluent, Message
 from tests.support.loads.group_member import Member
-from tests.support.processes.apache.tools import Tools
+from tests.support.processes.apache.jvm import java_command
+from tests.support.processes.apache.tools import TOOL_CLASSES, Tools
 from tests.support.processes.commands import Finished, RunningCommand, run_command
+from tests.support.processes.process import ManagedProcess
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.oracle
@@ -60,6 +63,40 @@ def test_beside_the_console_tools(
     found = run("consume", *arguments)
     assert sorted(found.stdout.decode().splitlines()) == sorted(theirs.stdout.splitlines())
     assert found.stderr == "Processed a total of 31 messages\n"
+
+
+@pytest.mark.parametrize(
+    ("topic", "formatter"),
+    [
+        ("__consumer_offsets", "OffsetsMessageFormatter"),
+        ("__consumer_offsets", "GroupMetadataMessageFormatter"),
+        ("__transaction_state", "TransactionLogMessageFormatter"),
+    ],
+)
+def test_internal_topics_beside_the_console_consumer(
+    broker: Broker, run: Run, admin: Admin, tools: Tools, unique: Callable[[str], str], topic: str, formatter: str
+) -> None:
+    source, group = admin.create_topic(unique("source")), unique("group")
+    run("produce", "-t", source, "-X", f"transactional.id={group}", stdin=b"a\nb\n")
+    run("consume", "-G", group, source, "--from-beginning", "-e")
+    run("groups", "--delete-offsets", "--group", group, "--topic", source)  # and a tombstone
+    written = run("consume", topic, *EVERYTHING, "-f", "%p %k\n").stdout.splitlines()
+    partition = next(line.split()[0] for line in written if group.encode() in line)
+    records = [line for line in written if line.startswith(partition + b" ")]
+    options = [
+        "--topic",
+        topic,
+        "--partition",
+        partition.decode(),
+        "--formatter",
+        f"org.apache.kafka.tools.consumer.{formatter}",
+    ]
+    place = [*options, "--offset", "earliest", "--max-messages", str(len(records))]
+    theirs = tools.run("console-consumer", "--bootstrap-server", broker.bootstrap, *place)
+    ours = run("consume", *place)
+    assert ours.stdout.decode() == theirs.stdout
+    assert group in theirs.stdout
+    assert theirs.stderr.strip().endswith(ours.stderr.strip())
 
 
 def test_any_bytes_go_through_a_pipe(broker: Broker, run: Run, admin: Admin, unique: Callable[[str], str]) -> None:
@@ -230,6 +267,61 @@ def test_a_group_with_a_member_of_java(
         command.stop()
     read = [*printed.split(), *(line.encode() for line in other.result().lines)]
     assert sorted(read) == sorted([*sent, *(b"late-%d" % partition for partition in range(4))])
+
+
+@pytest.mark.parametrize("is_leader", [True, False])
+def test_a_sticky_group_with_a_member_of_java(
+    broker: Broker, admin: Admin, tmp_path: Path, unique: Callable[[str], str], is_leader: bool
+) -> None:
+    """A third member comes, and the two others keep what they can, whether the command leads the group or Java."""
+    topic, group = admin.create_topic(unique("sticky"), 6), unique("group")
+    strategy = "partition.assignment.strategy"
+    ours = (
+        "-G",
+        group,
+        topic,
+        "-q",
+        "-X",
+        "heartbeat.interval.ms=100",
+        "-X",
+        f"{strategy}=sticky",
+        "-X",
+        "client.id=ours",
+    )
+    java = [
+        *("--bootstrap-server", broker.bootstrap, "--topic", topic, "--group", group),
+        *("--consumer-property", f"{strategy}=org.apache.kafka.clients.consumer.StickyAssignor"),
+        *("--consumer-property", "heartbeat.interval.ms=100", "--consumer-property", "client.id=java"),
+    ]
+
+    def shares() -> dict[str, set[int]]:
+        described = admin.client.describe_consumer_groups([group])[group].result()
+        return {
+            member.client_id: {partition.partition for partition in member.assignment.topic_partitions}
+            for member in described.members
+        }
+
+    def settled(*sizes: int) -> dict[str, set[int]]:
+        return eventually(shares, accept=lambda found: sorted(map(len, found.values())) == list(sizes), timeout_s=40)
+
+    with ExitStack() as stack:
+        consumer = ManagedProcess(java_command(TOOL_CLASSES["console-consumer"], *java), tmp_path / "java.log")
+        stack.callback(consumer.kill)
+        if is_leader:
+            stack.enter_context(RunningCommand(broker.bootstrap, "consume", *ours))
+        else:
+            consumer.start()
+        settled(6)
+        if is_leader:
+            consumer.start()
+        else:
+            stack.enter_context(RunningCommand(broker.bootstrap, "consume", *ours))
+        before = settled(3, 3)
+        third = stack.enter_context(RunningCommand(broker.bootstrap, "consume", *ours[:-1], "client.id=third"))
+        after = settled(2, 2, 2)
+        assert all(after[name] < before[name] for name in before), "both keep two of their three"
+        third.stop()
+        settled(3, 3)
 
 
 def test_a_closed_pipe_ends_it(broker: Broker, run: Run, admin: Admin, unique: Callable[[str], str]) -> None:

@@ -2,7 +2,7 @@
 
 `range`: for each topic, consecutive partitions to its subscribers in order. `roundrobin`: all partitions in turn to the
 next member that subscribes to their topic. Both give the result of Java's assignors without racks.
-`cooperative-sticky` is in `cooperative_sticky.py`.
+`sticky` and `cooperative-sticky` are in `sticky.py`.
 
 Kafka: RangeAssignor, RoundRobinAssignor, AbstractPartitionAssignor.MemberInfo.
 """
@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
-from odradek.broker.tools.data.consumer.cooperative_sticky import assign_cooperative_sticky
 from odradek.broker.tools.data.consumer.member_metadata import Subscriber
+from odradek.broker.tools.data.consumer.sticky import assign_cooperative_sticky, assign_sticky
 from odradek.protocol.topic_partition import TopicPartition
 
 Assignment = dict[str, list[TopicPartition]]
@@ -63,10 +63,12 @@ def assign_round_robin(members: Collection[Subscriber], partitions: Mapping[str,
     return assignment
 
 
+STICKY: Final = "sticky"
 COOPERATIVE_STICKY: Final = "cooperative-sticky"
 ASSIGNORS: Final[Mapping[str, Assignor]] = {
     "range": assign_range,
     "roundrobin": assign_round_robin,
+    STICKY: assign_sticky,
     COOPERATIVE_STICKY: assign_cooperative_sticky,
 }
 """By their names in JoinGroup, the preferred first."""
@@ -74,6 +76,7 @@ ASSIGNORS: Final[Mapping[str, Assignor]] = {
 _CLASSES: Final = {
     "RangeAssignor": "range",
     "RoundRobinAssignor": "roundrobin",
+    "StickyAssignor": STICKY,
     "CooperativeStickyAssignor": COOPERATIVE_STICKY,
 }
 

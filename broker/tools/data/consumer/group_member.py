@@ -19,13 +19,15 @@ from odradek.broker.inter_broker.response_errors import error_codes
 from odradek.broker.tools.command.failures import CommandFailed, error_text
 from odradek.broker.tools.command.socket_loop import Event, Task, cancel, spawn
 from odradek.broker.tools.data.client.data_client import Unavailable
-from odradek.broker.tools.data.consumer.assignors import ASSIGNORS, COOPERATIVE_STICKY
+from odradek.broker.tools.data.consumer.assignors import ASSIGNORS, COOPERATIVE_STICKY, STICKY
 from odradek.broker.tools.data.consumer.member_metadata import (
     Claim,
     Subscriber,
     decode_assignment,
+    decode_sticky_subscription,
     decode_subscription,
     encode_assignment,
+    encode_sticky_subscription,
     encode_subscription,
 )
 from odradek.protocol.codec.decode_error import DecodeError
@@ -100,6 +102,8 @@ class GroupMember:
         self._member_id = ""
         self._generation = -1
         self._assigned_generation = -1
+        self._previous: Claim | None = None
+        """What the member got last, also if the group has forgotten it since: for the assignor sticky."""
         self._is_joining = False
         self._coordinator: int | None = None
         self._heartbeats: Task[None] | None = None
@@ -125,6 +129,7 @@ class GroupMember:
                         assigned = await self._sync(joined, count_partitions)
                         if assigned is not None:
                             self._assigned_generation = self._generation
+                            self._previous = Claim(frozenset(assigned), self._generation)
                             self._start_heartbeats()
                             return assigned
                         continue
@@ -146,9 +151,7 @@ class GroupMember:
             group_instance_id=config.group_instance_id,
             protocol_type=PROTOCOL_TYPE,
             protocols=[
-                JoinGroupRequestProtocol(
-                    name=name, metadata=encode_subscription(topics, claim if name == COOPERATIVE_STICKY else None)
-                )
+                JoinGroupRequestProtocol(name=name, metadata=self._subscription(name, topics, claim))
                 for name in config.assignors
             ],
         )
@@ -165,6 +168,12 @@ class GroupMember:
             return await self._join(topics, owned)
         self._judge(code, "JoinGroup")
         return None
+
+    def _subscription(self, assignor: str, topics: Collection[str], claim: Claim) -> bytes:
+        """The metadata for an assignor."""
+        if assignor == STICKY:
+            return encode_sticky_subscription(topics, self._previous)
+        return encode_subscription(topics, claim if assignor == COOPERATIVE_STICKY else None)
 
     async def _sync(self, joined: JoinGroupResponse, count_partitions: CountPartitions) -> list[TopicPartition] | None:
         """None: the group has to be joined again."""
@@ -328,11 +337,9 @@ class GroupMember:
 
 def _subscribers(joined: JoinGroupResponse) -> list[Subscriber]:
     """Raises: CommandFailed."""
+    decoded = decode_sticky_subscription if joined.protocol_name == STICKY else decode_subscription
     try:
-        return [
-            decode_subscription(member.member_id, member.group_instance_id, member.metadata)
-            for member in joined.members
-        ]
+        return [decoded(member.member_id, member.group_instance_id, member.metadata) for member in joined.members]
     except DecodeError as error:
         raise CommandFailed(f"the subscription of a member of the group cannot be read: {error}") from error
 

@@ -1,17 +1,19 @@
 """What members of a group tell each other by the coordinator: subscriptions in JoinGroup, assignments in SyncGroup.
 
-Kafka: ConsumerProtocol, CooperativeStickyAssignor.subscriptionUserData.
+Kafka: ConsumerProtocol, CooperativeStickyAssignor.subscriptionUserData, StickyAssignor.subscriptionUserData.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import suppress
 from struct import Struct
 from struct import error as StructError
 from typing import Final, NamedTuple, TypeVar
 
 from odradek.protocol.codec.codec import decode, encode
 from odradek.protocol.codec.decode_error import DecodeError
+from odradek.protocol.codec.schema import Message, array, int32
 from odradek.protocol.messages.consumer_protocol import (
     AssignmentTopicPartition,
     ConsumerProtocolAssignment,
@@ -27,8 +29,15 @@ _HIGHEST_VERSION: Final = 3
 _GENERATION: Final = Struct(">i")
 
 
+class StickyUserData(Message, versions="0-1", flexible="none"):
+    """What a member tells the assignor sticky. Kafka: StickyAssignor.STICKY_ASSIGNOR_USER_DATA_V1."""
+
+    previous_assignment: list[AssignmentTopicPartition] = array(AssignmentTopicPartition, "0+")
+    generation: int = int32("1+", default=-1, ignorable=True)
+
+
 class Claim(NamedTuple):
-    """The partitions that a member keeps while its group rebalances (KIP-429)."""
+    """The partitions that a member keeps while its group rebalances (KIP-429), or had before (sticky)."""
 
     owned: frozenset[TopicPartition] = frozenset()
     generation: int = -1
@@ -60,12 +69,34 @@ def encode_subscription(topics: Collection[str], claim: Claim | None = None) -> 
     return _VERSION.pack(_HIGHEST_VERSION) + encode(subscription, _HIGHEST_VERSION)
 
 
+def encode_sticky_subscription(topics: Collection[str], previous: Claim | None) -> bytes:
+    """The same for the assignor sticky, whose user data has what the member had; None: it never had anything."""
+    user_data = None
+    if previous is not None:
+        had = [
+            AssignmentTopicPartition(topic=name, partitions=found) for name, found in _by_topic(previous.owned).items()
+        ]
+        user_data = encode(StickyUserData(previous_assignment=had, generation=previous.generation), 1)
+    return _VERSION.pack(0) + encode(ConsumerProtocolSubscription(topics=sorted(topics), user_data=user_data), 0)
+
+
+def decode_sticky_subscription(member_id: str, group_instance_id: str | None, data: bytes) -> Subscriber:
+    """A member as it has joined. What it had is forgotten if the user data cannot be read. Raises: DecodeError."""
+    found = _decode(ConsumerProtocolSubscription, data)
+    claim = Claim()
+    if found.user_data:
+        for version in (1, 0):  # the bytes do not say which
+            with suppress(DecodeError):
+                had = decode(StickyUserData, found.user_data, version)
+                claim = Claim(_partitions(had.previous_assignment), had.generation)
+                break
+    return Subscriber(member_id, group_instance_id, frozenset(found.topics), claim)
+
+
 def decode_subscription(member_id: str, group_instance_id: str | None, data: bytes) -> Subscriber:
     """A member as it has joined. Raises: DecodeError."""
     found = _decode(ConsumerProtocolSubscription, data)
-    owned = frozenset(
-        TopicPartition(part.topic, partition) for part in found.owned_partitions for partition in part.partitions
-    )
+    owned = _partitions(found.owned_partitions)
     generation = found.generation_id
     if generation < 0 and found.user_data is not None and len(found.user_data) == _GENERATION.size:
         (generation,) = _GENERATION.unpack(found.user_data)  # version 1 has no other place for it
@@ -86,6 +117,12 @@ def decode_assignment(data: bytes) -> list[TopicPartition]:
         return []
     assigned = _decode(ConsumerProtocolAssignment, data).assigned_partitions
     return [TopicPartition(found.topic, partition) for found in assigned for partition in found.partitions]
+
+
+def _partitions(
+    found: Collection[SubscriptionTopicPartition] | Collection[AssignmentTopicPartition],
+) -> frozenset[TopicPartition]:
+    return frozenset(TopicPartition(part.topic, partition) for part in found for partition in part.partitions)
 
 
 def _by_topic(partitions: Collection[TopicPartition]) -> dict[str, list[int]]:

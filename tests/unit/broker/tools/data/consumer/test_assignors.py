@@ -66,5 +66,6 @@ def test_names_of_librdkafka_and_classes_of_java() -> None:
         "range",
         "cooperative-sticky",
     )
-    with pytest.raises(ValueError, match="'sticky' is no assignor that is known here"):
-        assignor_names("range,sticky")
+    assert assignor_names("org.apache.kafka.clients.consumer.StickyAssignor,range") == ("sticky", "range")
+    with pytest.raises(ValueError, match="'uniform' is no assignor that is known here"):
+        assignor_names("range,uniform")

@@ -9,6 +9,7 @@ from odradek.broker.tools.command.socket_loop import spawn, turn
 from odradek.broker.tools.data.consumer.group_member import GroupConfig, GroupMember
 from odradek.broker.tools.data.consumer.member_metadata import (
     Claim,
+    decode_sticky_subscription,
     decode_subscription,
     encode_assignment,
     encode_subscription,
@@ -296,13 +297,35 @@ async def test_a_cooperative_member_claims_what_it_has() -> None:
 
 
 @virtual_test
+async def test_a_sticky_member_tells_what_it_had_in_which_generation() -> None:
+    cluster = DataCluster()
+    coordinator = Coordinator(cluster)
+    coordinator.protocol = "sticky"
+    member = await joined(cluster, assignors=("sticky",))
+    second = await member.join(["t"], counts)
+    coordinator.heartbeat_errors = [ErrorCode.UNKNOWN_MEMBER_ID]
+    await cluster.client().wait(3_500)
+    await member.join(["t"], counts)
+    told = [
+        decode_sticky_subscription("me", None, protocol.metadata).claim
+        for request in cluster.requests(JoinGroupRequest)
+        for protocol in request.protocols
+    ]
+    assert told[:2] == [Claim(), Claim()], "the first one got the member id"
+    assert [claim.generation for claim in told[2:]] == [1, 2]
+    assert told[2].owned
+    assert told[3].owned == set(second), "also after the group has forgotten the member"
+    await member.leave()
+
+
+@virtual_test
 async def test_an_eager_member_offers_all_assignors_and_claims_nothing() -> None:
     cluster = DataCluster()
     Coordinator(cluster)
     member = await joined(cluster)
     assert not member.config.is_cooperative
     (_, request) = cluster.requests(JoinGroupRequest)
-    assert [protocol.name for protocol in request.protocols] == ["range", "roundrobin", "cooperative-sticky"]
+    assert [protocol.name for protocol in request.protocols] == ["range", "roundrobin", "sticky", "cooperative-sticky"]
     assert set(claims(cluster)) == {Claim()}
     await member.leave()
 

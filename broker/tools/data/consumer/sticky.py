@@ -1,12 +1,14 @@
-"""The assignor cooperative-sticky: members keep what they have as far as the shares stay balanced (KIP-429).
+"""The assignors sticky (KIP-54) and cooperative-sticky (KIP-429): members keep what they have as far as the shares stay
+balanced.
 
-A partition that goes from one member to another is withheld from both in this generation: its owner revokes it, joins
-again, and the next generation gives it to the new member. So no two members ever have the same partition.
+With sticky, members give up everything before they join, and tell what they had. With cooperative-sticky they keep what
+they have: a partition that goes from one member to another is withheld from both in this generation; its owner revokes
+it, joins again, and the next generation gives it to the new member. So no two members ever have the same partition.
 
 The shares are as balanced as those of Java's assignor without racks, and no more partitions change their member; which
 of several equal members gets a partition may differ.
 
-Kafka: CooperativeStickyAssignor, AbstractStickyAssignor.
+Kafka: StickyAssignor, CooperativeStickyAssignor, AbstractStickyAssignor.
 """
 
 from __future__ import annotations
@@ -24,6 +26,18 @@ def assign_cooperative_sticky(
 
     `partitions`: the number of partitions of each topic that exists.
     """
+    owners = _owners(members)
+    return {
+        member_id: [key for key in share if owners.get(key, member_id) == member_id]
+        for member_id, share in assign_sticky(members, partitions).items()
+    }
+
+
+def assign_sticky(members: Collection[Subscriber], partitions: Mapping[str, int]) -> dict[str, list[TopicPartition]]:
+    """The partitions of each member, by member id.
+
+    `partitions`: the number of partitions of each topic that exists.
+    """
     shares = _Shares(members, partitions)
     owners = _owners(members)
     unowned = []
@@ -36,10 +50,7 @@ def assign_cooperative_sticky(
     for key in unowned:
         shares.give(key, shares.smallest(shares.subscribers[key.topic]))
     shares.balance(owners)
-    return {
-        member_id: sorted(key for key in share if owners.get(key, member_id) == member_id)
-        for member_id, share in shares.by_member.items()
-    }
+    return {member_id: sorted(share) for member_id, share in shares.by_member.items()}
 
 
 class _Shares:
@@ -52,6 +63,7 @@ class _Shares:
             for topic in partitions
         }
         self._partitions = partitions
+        self._claimed = {member.member_id: member.claim.owned for member in members}
 
     def keys_in_order(self) -> list[TopicPartition]:
         """All partitions; first those of the topics with the fewest subscribers, which have the least choice."""
@@ -81,12 +93,13 @@ class _Shares:
         movable = [key for key in share if len(self.by_member[takers[key.topic]]) + 1 < len(share)]
         if not movable:
             return False
-        # to the smallest share; first what the giver does not own, then the highest partition
+        # to the smallest share; first what the giver does not own, then what the taker had in an earlier generation
         moved = min(
             movable,
             key=lambda key: (
                 len(self.by_member[takers[key.topic]]),
                 owners.get(key) == giver,
+                key not in self._claimed[takers[key.topic]],
                 -key.partition,
                 key.topic,
             ),

@@ -3,11 +3,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.broker.tools.data.consumer.cooperative_sticky import assign_cooperative_sticky
 from odradek.broker.tools.data.consumer.member_metadata import Claim, Subscriber
+from odradek.broker.tools.data.consumer.sticky import assign_cooperative_sticky
 from odradek.protocol.topic_partition import TopicPartition
 
-# Beside Java's assignor: tests/golden/test_cooperative_sticky.py.
+# Beside Java's assignor: tests/golden/test_sticky_assignors.py.
 
 T = frozenset({"t"})
 
