@@ -210,7 +210,7 @@ class LogReads:
                 stats.not_read(fetch.topic or "", is_failure=error.code not in EXPECTED_READ_ERRORS)
             return LogReadResult(fetch=fetch, error=error.code)
         if stats is not None:
-            stats.read(topic_partition.topic)
+            stats.topics[topic_partition.topic].total_fetch_requests += 1
         fetched = info.fetched
         # Half a batch is dropped (v3 on): the next fetch returns the whole one.
         is_useless = fetched is not None and fetched.first_entry_incomplete and not params.hard_max_bytes

@@ -78,6 +78,7 @@ class BrokerTopicStats:
 
     def __init__(self) -> None:
         self.topics: defaultdict[str, BrokerTopicMetrics] = defaultdict(BrokerTopicMetrics)
+        """Appends and reads that succeed, the most frequent events, are counted here by those who do them."""
         self._gone = BrokerTopicMetrics()
         """The sums of deleted topics."""
         self.replication_bytes_in = 0
@@ -107,23 +108,12 @@ class BrokerTopicStats:
             total.add(counters)
             yield None
 
-    def appended(self, topic: str, messages: int, size: int) -> None:
-        """A partition of a produce request was appended: so many records and bytes."""
-        counters = self.topics[topic]
-        counters.total_produce_requests += 1
-        counters.messages_in += messages
-        counters.bytes_in += size
-
     def refused(self, topic: str, *, is_failure: bool, bytes_rejected: int) -> None:
         """A partition of a produce request was refused. Requests for unknown topics do not come so far."""
         counters = self.topics[topic]
         counters.total_produce_requests += 1
         counters.failed_produce_requests += is_failure
         counters.bytes_rejected += bytes_rejected
-
-    def read(self, topic: str) -> None:
-        """A partition was read for a fetch request."""
-        self.topics[topic].total_fetch_requests += 1
 
     def not_read(self, topic: str, *, is_failure: bool) -> None:
         """A partition was refused to a fetch request."""

@@ -14,11 +14,10 @@ from collections import defaultdict
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, cast
 
-from odradek.broker.metrics.error_counts import Counts, counting
+from odradek.broker.metrics.error_counts import Counts, counting, has_own_code_only
 from odradek.protocol.api import API, ApiKey
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.fetch import FetchRequest, FetchResponse
-from odradek.protocol.messages.produce import ProduceResponse
+from odradek.protocol.messages.fetch import FetchRequest
 from odradek.timer.histogram import Histogram
 
 if TYPE_CHECKING:
@@ -111,7 +110,7 @@ class ApiCounter:
     """
 
     CODES_OF_A_PLAIN_RESPONSE = 1
-    """How many error codes are counted of a response without errors and with one partition."""
+    """How many error codes are counted of a response without errors and, of Produce and Fetch, with one partition."""
 
     __slots__ = (
         "_count_errors",
@@ -135,13 +134,18 @@ class ApiCounter:
         self.requests = 0
         """Since the last scrape, without the next ones."""
         self.plain = 0
-        """Requests whose responses have one partition and no error: the most frequent ones of Produce and Fetch."""
+        """Requests whose responses have `CODES_OF_A_PLAIN_RESPONSE` codes and no error, the most frequent ones. The
+        handlers of Produce and Fetch count theirs here.
+        """
         self._every = 1
         """One request of so many is in the sample."""
         self.left = 1
         self._samples = 0
 
     # Of each request
+
+    def of_followers(self) -> RequestCounter:
+        raise NotImplementedError("for Fetch")
 
     def count_request(self, ctx: RequestContext, request: Request) -> None:
         raise NotImplementedError("for APIs of COUNTED_BY_REQUEST")
@@ -202,52 +206,43 @@ class ApiCounter:
         return self._name
 
 
-class ProduceCounter(ApiCounter):
-    """Counts plain responses with the fewest steps."""
+class OwnCodeCounter(ApiCounter):
+    """Counts responses of types that have one error code, their own: Heartbeat, FindCoordinator, SyncGroup."""
 
     __slots__ = ()
 
     def count_response(self, ctx: RequestContext, response: Response | None) -> None:
-        topics = response.responses if isinstance(response, ProduceResponse) else ()
-        if len(topics) == 1 and len(partitions := topics[0].partition_responses) == 1 and not partitions[0].error_code:
+        if response is not None and not response.error_code:  # type: ignore[attr-defined]
             self.plain += 1
         else:
             super().count_response(ctx, response)
 
 
 class FetchCounter(ApiCounter):
-    """A Fetch counts as one, and as one of a consumer or of a follower. Its plain responses are as those of Produce."""
+    """A Fetch counts as one, and as one of a consumer or of a follower."""
 
     CODES_OF_A_PLAIN_RESPONSE = 2
 
-    __slots__ = ("_consumers", "_followers")
+    __slots__ = ("_followers",)
 
     def __init__(self, meters: RequestMeters, key: ApiKey, version: int) -> None:
         super().__init__(meters, key, version)
-        self._consumers = 0
-        """Requests since the last scrape."""
-        self._followers = 0
+        self._followers: FollowerFetchCounter | None = None
 
-    def count_request(self, ctx: RequestContext, request: Request) -> None:
-        if self._is_of_follower(request):
-            self._followers += 1
-        else:
-            self._consumers += 1
-
-    def count_response(self, ctx: RequestContext, response: Response | None) -> None:
-        if isinstance(response, FetchResponse) and len(topics := response.responses) == 1:
-            partitions = topics[0].partitions
-            if len(partitions) == 1 and not partitions[0].error_code and not response.error_code:
-                self.plain += 1
-                return
-        super().count_response(ctx, response)
+    def of_followers(self) -> RequestCounter:
+        if self._followers is None:
+            self._followers = FollowerFetchCounter(self._meters, ApiKey.FETCH, self._version)
+        return self._followers
 
     def settle(self) -> None:
+        self._settle_as(CONSUMER_FETCH)
+        if self._followers is not None:
+            self._followers.settle()
+
+    def _settle_as(self, name: str) -> None:
+        if requests := self.requests + self.plain:
+            self._meters.of(name).by_version[self._version] += requests
         super().settle()
-        for name, requests in ((CONSUMER_FETCH, self._consumers), (FOLLOWER_FETCH, self._followers)):
-            if requests:
-                self._meters.of(name).by_version[self._version] += requests
-        self._consumers = self._followers = 0
 
     def request_completed(self, ctx: RequestContext) -> None:
         super().request_completed(ctx)
@@ -255,12 +250,19 @@ class FetchCounter(ApiCounter):
         self._metrics.completed(ctx.size, ctx.times)
 
     def _name_of(self, request: Request) -> str:
-        return FOLLOWER_FETCH if self._is_of_follower(request) else CONSUMER_FETCH
-
-    def _is_of_follower(self, request: Request) -> bool:
         assert isinstance(request, FetchRequest)
         has_state = self._version >= FIRST_VERSION_WITH_REPLICA_STATE
-        return (request.replica_state.replica_id if has_state else request.replica_id) >= 0
+        replica_id = request.replica_state.replica_id if has_state else request.replica_id
+        return FOLLOWER_FETCH if replica_id >= 0 else CONSUMER_FETCH
+
+
+class FollowerFetchCounter(FetchCounter):
+    """Counts the responses to followers; the sample is taken of all Fetch requests together."""
+
+    __slots__ = ()
+
+    def settle(self) -> None:
+        self._settle_as(FOLLOWER_FETCH)
 
 
 class AddPartitionsToTxnCounter(ApiCounter):
@@ -282,7 +284,6 @@ class AddPartitionsToTxnCounter(ApiCounter):
 
 
 _COUNTERS: Final = {
-    ApiKey.PRODUCE: ProduceCounter,
     ApiKey.FETCH: FetchCounter,
     ApiKey.ADD_PARTITIONS_TO_TXN: AddPartitionsToTxnCounter,
 }
@@ -297,7 +298,8 @@ class RequestMeters:
         self._generation_ends_ns = 0
 
     def counter(self, key: ApiKey, version: int) -> RequestCounter:
-        counter = _COUNTERS.get(key, ApiCounter)(self, key, version)
+        plain = OwnCodeCounter if has_own_code_only(API[key].response_type()) else ApiCounter
+        counter = _COUNTERS.get(key, plain)(self, key, version)
         self._counters.append(counter)
         return counter
 

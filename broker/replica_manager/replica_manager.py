@@ -219,8 +219,10 @@ class ReplicaManager:
                 pending = True
                 flush_required = flush_required or result.info.flush_required
                 if stats is not None:
-                    records_appended = result.info.last_offset - result.info.first_offset + 1
-                    stats.appended(topic_partition.topic, records_appended, batch.nbytes)
+                    counters, info = stats.topics[topic_partition.topic], result.info
+                    counters.total_produce_requests += 1
+                    counters.messages_in += info.last_offset - info.first_offset + 1
+                    counters.bytes_in += batch.nbytes
             elif stats is not None:
                 _count_refused(stats, topic_partition.topic, batch, result.error)
 

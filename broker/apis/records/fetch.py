@@ -12,7 +12,7 @@ Kafka: KafkaApis.handleFetchRequest.
 
 from __future__ import annotations
 
-from collections.abc import Container, Generator, Sequence, Set
+from collections.abc import Container, Generator, Iterable, Iterator, Sequence, Set
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -65,6 +65,8 @@ FIRST_ZSTD_VERSION = 10
 def handle(broker: Services, ctx: RequestContext, request: FetchRequest) -> None:
     version = ctx.header.api_version
     asked_by = AskedBy.of(request, version)
+    if ctx.counter is not None and asked_by.is_follower:
+        ctx.counter = ctx.counter.of_followers()
     making = new_context(
         broker.fetch_sessions,
         request,
@@ -224,7 +226,7 @@ def _respond(
     response.node_endpoints = list(endpoints.values())
     stats = broker.replica_manager.partitions.topic_stats
     if is_follower or stats is not None:
-        yield from _account(broker, ctx, response, replica_id, stats)
+        yield from _account(broker, ctx, response, replica_id, stats, None if to_convert else answers)
     if not to_convert:
         ctx.reply(response)
         return True
@@ -244,17 +246,43 @@ def _respond(
 
 
 def _account(
+    broker: Services,
+    ctx: RequestContext,
+    response: FetchResponse,
+    replica_id: int,
+    stats: BrokerTopicStats | None,
+    answers: Answers | None,
+) -> Iterable[Wait | None]:
+    """Count what is sent for the metrics and, to a follower, for the throttle. `answers`: None if any has records to
+    convert. No generator for the most frequent response, to a consumer and with one partition: that would cost as much
+    as the counting.
+    """
+    if replica_id >= 0:
+        return _account_for_follower(broker, ctx, response, replica_id, stats)
+    assert stats is not None, "metrics are on"
+    if answers is None or len(answers) != 1:
+        return _account_for_topics(stats, response)
+    ((fetch, data),) = answers
+    if size := records_size(data):
+        stats.topics[fetch.topic or ""].bytes_out += size
+    if ctx.counter is not None and response.responses and not (data.error_code or response.error_code):
+        ctx.counter.plain += 1
+        ctx.counter = None
+    return ()
+
+
+def _account_for_topics(stats: BrokerTopicStats, response: FetchResponse) -> Iterator[None]:
+    for number, topic in enumerate(response.responses):
+        if number:
+            yield None
+        if size := sum(map(records_size, topic.partitions)):
+            stats.sent(topic.topic, size)
+
+
+def _account_for_follower(
     broker: Services, ctx: RequestContext, response: FetchResponse, replica_id: int, stats: BrokerTopicStats | None
 ) -> Steps:
-    """Count what is sent for the metrics and, to a follower, for the throttle."""
-    if replica_id < 0:
-        assert stats is not None, "metrics are on"
-        for number, topic in enumerate(response.responses):
-            if number:
-                yield None
-            if size := sum(map(records_size, topic.partitions)):
-                stats.sent(topic.topic, size)
-        return
+    """Count what is sent for the metrics and for the throttle."""
     if stats is not None:
         yield from _count_replicated(stats, broker.replica_manager.partitions, response, replica_id)
     broker.quotas.request.charge_exempt(ctx)

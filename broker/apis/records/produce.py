@@ -275,6 +275,9 @@ def _respond(
         if names_leaders and result.error == ErrorCode.NOT_LEADER_OR_FOLLOWER:
             name_leader(broker, ctx, topic_partition, answer.current_leader, endpoints, NodeEndpoint)
         topics.setdefault(topic_partition.topic, []).append(answer)
+    if ctx.counter is not None and len(results) == 1 and not (refused or answer.error_code):
+        ctx.counter.plain += 1
+        ctx.counter = None
     for named, (topic_partition, error) in enumerate(refused.items(), 1):
         topics.setdefault(topic_partition.topic, []).append(_refusal(topic_partition.partition, error))
         if named % SMALL_REQUEST_PARTITIONS == 0:

@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
 _NOT_YET: Final = -1
 
-COUNTED_BY_REQUEST: Final = frozenset({ApiKey.FETCH, ApiKey.ADD_PARTITIONS_TO_TXN})
-"""APIs of which Kafka counts two kinds of requests apart."""
+COUNTED_BY_REQUEST: Final = frozenset({ApiKey.ADD_PARTITIONS_TO_TXN})
+"""APIs of which Kafka counts two kinds of requests apart, which only the whole request tells."""
 
 
 class ClientConnection(Protocol):
@@ -144,7 +144,7 @@ class RequestContext:
         self.memory: Memory | Slot | None = None
         """Of the frame, until the request is handled; None if there is no pool, or the frame takes nothing from it."""
         self.counter: RequestCounter | None = None
-        """None while metrics are off."""
+        """None while metrics are off, and when the request is counted already."""
         self.times: RequestTimes | None = None
         """None if nothing observes requests."""
 
@@ -223,8 +223,16 @@ class RequestCounter(Protocol):
     left: int
     """The dispatcher counts it down with each request. At 0 the request is in the sample."""
 
+    plain: int
+    """Responses to Produce and Fetch with one partition and no error. The handler, which knows that, adds them here and
+    takes the counter away from the context: `count_response` would have to look for it, and costs a call.
+    """
+
     def sample(self) -> RequestObserver:
         """The observer of a request in the sample; sets `left`."""
+
+    def of_followers(self) -> RequestCounter:
+        """The counter of the Fetch requests of followers; the handler puts it into their contexts."""
 
     def count_request(self, ctx: RequestContext, request: Request) -> None:
         """A request of `COUNTED_BY_REQUEST` is decoded, and the handler is called next."""

@@ -1,119 +1,40 @@
 """What metrics cost a broker: processor time with `odradek.metrics.listener` and without, and the scrapes.
 
-Three brokers, two of them without metrics, with the same short loads in turns, so that a change of the machine meets
-all of them. Each figure is the processor time of the broker's threads in nanoseconds: the median of the rounds. What
-the two brokers without metrics differ by is the error of the measurement. Of a broker with 10,000 partitions: what a
-scrape takes, and how long other requests wait meanwhile.
+The cost is that of `tests/benchmarks/metrics_cost/turns.py`. Of a broker with 10,000 partitions: what a scrape takes,
+and how long other requests wait meanwhile.
 """
 
 from __future__ import annotations
 
 import re
-import statistics
 import tempfile
 import threading
 import time
 import urllib.request
-from collections.abc import Callable
-from contextlib import ExitStack
-from itertools import permutations
 from pathlib import Path
 
 import psutil
-from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from tests.benchmarks.measure import percentile
+from tests.benchmarks.metrics_cost.turns import interval, measured
 from tests.support.processes.odradek_process import OdradekBroker, running
 from tests.support.processes.ports import free_port
 from tests.support.wire.raw_client import RawClient
 
-ROUNDS = 30
-TOPIC = "load"
-RECORD = b"x" * 1000
-BATCHED = 40_000
-"""Records of a load in batches."""
-
-
-class Contender:
-    """One broker, and the processor time that loads have taken."""
-
-    def __init__(self, name: str, broker: OdradekBroker) -> None:
-        self.name = name
-        self.broker = broker
-        self.used_ns: dict[str, list[int]] = {}
-
-    def load(self, name: str, work: Callable[[str], None]) -> None:
-        before_ns = processor_ns(self.broker.pid)
-        work(self.broker.bootstrap)
-        self.used_ns.setdefault(name, []).append(processor_ns(self.broker.pid) - before_ns)
-
-
-def processor_ns(pid: int) -> int:
-    """Of all threads of a process. `psutil` has it in steps of 10 ms, which is too coarse."""
-    return sum(int(path.read_text().split()[0]) for path in Path(f"/proc/{pid}/task").glob("*/schedstat"))
-
-
-def produce_single(bootstrap: str) -> None:
-    """5,000 requests of one record, up to five in flight."""
-    _produce(bootstrap, 5_000, {"batch.num.messages": 1, "linger.ms": 0})
-
-
-def produce_batches(bootstrap: str) -> None:
-    """40 MB in batches of 16 KB."""
-    _produce(bootstrap, BATCHED, {"batch.size": 16_384, "linger.ms": 5})
-
-
-def _produce(bootstrap: str, records: int, settings: dict[str, object]) -> None:
-    producer = Producer({"bootstrap.servers": bootstrap, "queue.buffering.max.messages": 1_000_000, **settings})
-    for number in range(records):
-        producer.produce(TOPIC, RECORD, partition=number % 6)
-        if not number % 1000:
-            producer.poll(0)
-    producer.flush()
-
-
-def consume(bootstrap: str) -> None:
-    """40 MB, as they were produced."""
-    settings = {"bootstrap.servers": bootstrap, "group.id": f"g{time.time_ns()}", "auto.offset.reset": "earliest"}
-    consumer = Consumer({**settings, "enable.auto.commit": False})
-    consumer.subscribe([TOPIC])
-    found = 0
-    while found < BATCHED:
-        found += len(consumer.consume(10_000, 1))
-    consumer.close()
-
-
-LOADS = {
-    "produce, one record a request": produce_single,
-    "produce, 16 KB batches": produce_batches,
-    "consume": consume,
-}
-
 
 def measure_cost(directory: Path) -> None:
-    with ExitStack() as stack:
-        contenders = []
-        for name in ("off", "off too", "on"):
-            settings = {"odradek.metrics.listener": str(free_port())} if name == "on" else {}
-            broker = OdradekBroker(directory / name.replace(" ", "_"), settings)
-            stack.enter_context(running(broker))
-            client = AdminClient({"bootstrap.servers": broker.bootstrap})
-            client.create_topics([NewTopic(TOPIC, 6, 1)])[TOPIC].result()
-            contenders.append(Contender(name, broker))
-        orders = list(permutations(contenders))
-        for number in range(ROUNDS + 1):
-            for name, work in LOADS.items():
-                for contender in orders[number % len(orders)]:
-                    contender.load(name, work)
-        for name in LOADS:
-            off, off_too, on = (statistics.median(each.used_ns[name][1:]) / 1e6 for each in contenders)
-            without = (off + off_too) / 2
-            print(
-                f"  {name}: {without:.1f} ms off, {on:.1f} ms on, {(on / without - 1) * 100:+.1f} % "
-                f"(the two without: {(off_too / off - 1) * 100:+.1f} %)"
-            )
+    """Both brokers without metrics first: what the method finds where there is nothing to find."""
+    for title, on in (("both without metrics", False), ("with metrics", True)):
+        print(f"  {title}: more processor time, the median of the turns and its interval of 95 %")
+        for name, ratios in measured(directory / title.replace(" ", "_"), on=on).items():
+            found = interval(ratios)
+            print(f"    {name:48} {percent(found.median)} [{percent(found.low)}, {percent(found.high)}]", flush=True)
+
+
+def percent(ratio: float) -> str:
+    return f"{(ratio - 1) * 100:+.1f} %"
 
 
 def measure_scrape(directory: Path, partitions: int = 10_000) -> None:

@@ -4,6 +4,14 @@ from odradek.broker.meters.broker_topic_stats import BrokerTopicMetrics, BrokerT
 from odradek.timer.sliced_work import run_through
 
 
+def append(stats: BrokerTopicStats, topic: str, messages: int, size: int) -> None:
+    """As the replica manager does."""
+    counters = stats.topics[topic]
+    counters.total_produce_requests += 1
+    counters.messages_in += messages
+    counters.bytes_in += size
+
+
 def sums(stats: BrokerTopicStats) -> BrokerTopicMetrics:
     total = BrokerTopicMetrics()
     run_through(stats.sum_up(total))
@@ -12,10 +20,10 @@ def sums(stats: BrokerTopicStats) -> BrokerTopicMetrics:
 
 def test_each_event_counts_for_its_topic_and_for_all() -> None:
     stats = BrokerTopicStats()
-    stats.appended("a", 10, 1000)
+    append(stats, "a", 10, 1000)
     stats.refused("a", is_failure=True, bytes_rejected=7)
-    stats.appended("b", 1, 100)
-    stats.read("b")
+    append(stats, "b", 1, 100)
+    stats.topics["b"].total_fetch_requests += 1
     stats.not_read("b", is_failure=True)
     stats.sent("b", 50)
     stats.converted_fetched("b", 3)
@@ -31,8 +39,8 @@ def test_each_event_counts_for_its_topic_and_for_all() -> None:
 
 def test_the_counters_of_a_deleted_topic_go_and_those_of_all_topics_stay() -> None:
     stats = BrokerTopicStats()
-    stats.appended("a", 10, 1000)
-    stats.appended("b", 1, 100)
+    append(stats, "a", 10, 1000)
+    append(stats, "b", 1, 100)
     run_through(stats.forget_topics(lambda topic: topic == "b"))
     assert list(stats.topics) == ["b"]
     assert sums(stats).messages_in == 11
@@ -41,12 +49,12 @@ def test_the_counters_of_a_deleted_topic_go_and_those_of_all_topics_stay() -> No
 def test_a_topic_that_comes_between_two_steps_disturbs_no_sum() -> None:
     stats = BrokerTopicStats()
     for topic in "abc":
-        stats.appended(topic, 1, 1)
+        append(stats, topic, 1, 1)
     total = BrokerTopicMetrics()
     forgetting, adding = stats.forget_topics(lambda topic: True), stats.sum_up(total)
     next(forgetting)
     next(adding)
-    stats.appended("new", 1, 1)
+    append(stats, "new", 1, 1)
     run_through(forgetting)
     run_through(adding)
     assert total.messages_in == 3

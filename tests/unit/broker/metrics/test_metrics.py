@@ -10,11 +10,14 @@ import pytest
 from odradek.broker.metadata.metadata_cache import MetadataCache
 from odradek.broker.metrics.families.families import FAMILIES
 from odradek.broker.metrics.view import View
+from odradek.protocol.api import ApiKey
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.metadata import MetadataRequest
 from odradek.timer.sliced_work import SlicedWork, Steps
 from tests.support.call_count import counted_calls
 from tests.support.in_process.in_process_broker import InProcessBroker
 from tests.support.in_process.scraping import OPEN_METRICS, Scraped, ScrapedBroker, produce
+from tests.support.wire.requests import build
 
 
 def test_each_sample_is_of_a_family_of_the_table_with_its_labels(
@@ -71,7 +74,7 @@ def test_no_step_of_a_scrape_grows_with_the_partitions_or_the_topics(
     broker.create_topic("t", PARTITIONS)
     topics = [f"t{number}" for number in range(PARTITIONS)]
     for topic in topics:
-        sources.topic_stats.read(topic)
+        sources.topic_stats.topics[topic].total_fetch_requests += 1
     monkeypatch.setattr(MetadataCache, "contains", lambda _, topic: topic in ("t1", "t2"))
     view, parts = View(sources), list[bytes]()
     most = 0
@@ -94,3 +97,31 @@ def test_a_scrape_that_nobody_waits_for_ends(broker: InProcessBroker, scraped: S
     waiting.cancel()
     broker.loop.run_until_complete(asyncio.wait([waiting]))
     assert list(steps) == []
+
+
+def test_requests_with_one_partition_are_counted_as_others_are(broker: InProcessBroker, scraped: ScrapedBroker) -> None:
+    """Their handlers count them, not what looks at each response."""
+    broker.create_topic("t", 2)
+    produce(broker, "t")
+    produce(broker, "unknown", error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    for replica_id, partitions, offset in ((-1, 1, 0), (-1, 2, 0), (-1, 1, 99), (0, 1, 0)):
+        parts = [
+            {"partition": number, "fetch_offset": offset, "partition_max_bytes": 1000} for number in range(partitions)
+        ]
+        topics = [{"topic": "t", "partitions": parts}]
+        fetch = build(ApiKey.FETCH, replica_id=replica_id, max_bytes=1000, session_epoch=-1, topics=topics)
+        broker.call(fetch, 12)
+    found = scraped.scrape()
+
+    def errors(request: str, error: str) -> float:
+        return found.value("kafka_network_requestmetrics_errors_total", request=request, error=error)
+
+    def requests(name: str, version: str) -> float:
+        return found.value("kafka_network_requestmetrics_requests_total", request=name, version=version)
+
+    assert (errors("Produce", "NONE"), errors("Produce", "UNKNOWN_TOPIC_OR_PARTITION")) == (1, 1)
+    assert requests("Produce", "11") == 2
+    assert requests("Fetch", "12") == 4
+    assert (requests("FetchConsumer", "12"), requests("FetchFollower", "12")) == (3, 1)
+    assert errors("Fetch", "NONE") == 2 + 3 + 1 + 1, "the code of the response and those of its partitions"
+    assert errors("Fetch", "OFFSET_OUT_OF_RANGE") == 1

@@ -76,6 +76,8 @@ class Meters:
         observer = next_sample(counter)
         if request.API_KEY in COUNTED_BY_REQUEST:
             counter.count_request(ctx, request)
+        if isinstance(request, FetchRequest) and max(request.replica_id, request.replica_state.replica_id) >= 0:
+            counter = counter.of_followers()  # as the handler does
         counter.count_response(ctx, response)
         if observer is None:
             return
