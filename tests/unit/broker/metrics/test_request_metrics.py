@@ -155,6 +155,12 @@ def test_the_share_of_the_sample_follows_the_rate() -> None:
     assert sampled == wanted
 
 
+def test_few_requests_of_a_burst_are_timed() -> None:
+    counter = RequestMeters().counter(ApiKey.HEARTBEAT, 4)
+    sampled = sum(next_sample(counter) is not None for _ in range(250))
+    assert SAMPLES_A_BURST < sampled < 20
+
+
 def test_a_rare_api_is_timed_beside_a_busy_one() -> None:
     meters = Meters()
     for _ in range(10_000):
