@@ -103,6 +103,13 @@ class NodeTable:
         self.changes: list[WatchEvent] = []
         self._names: dict[str, list[str]] = {}
         """By path: the names of the children in order, of the nodes with many of them that were read."""
+        try:
+            self._begin()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _begin(self) -> None:
         execute = self._connection.execute
         # Only one process opens the file, so SQLite needs no shared memory and takes its lock only once.
         execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -110,8 +117,7 @@ class NodeTable:
         execute("PRAGMA synchronous = FULL")
         execute("BEGIN IMMEDIATE")
         self._create_schema()
-        self._zxid = self._counter("zxid")
-        self._stored_zxid = self._zxid
+        self._zxid = self._stored_zxid = self._counter("zxid")
         self._sessions = self._counter("session")
 
     def _create_schema(self) -> None:

@@ -72,6 +72,7 @@ class Authority:
         self.certificate = (
             _builder(self._name, self._name, self._key.public_key())
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(self._key.public_key()), critical=False)
             .sign(self._key, hashes.SHA256())
         )
 
@@ -104,7 +105,9 @@ class Authority:
         parts = [x509.NameAttribute(NameOID.COMMON_NAME, name)]
         if organization is not None:
             parts.insert(0, x509.NameAttribute(NameOID.ORGANIZATION_NAME, organization))
-        builder = _builder(x509.Name(parts), self._name, key.public_key(), days, began_days_ago)
+        builder = _builder(x509.Name(parts), self._name, key.public_key(), days, began_days_ago).add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False
+        )
         if hosts:
             builder = builder.add_extension(x509.SubjectAlternativeName(list(map(_host, hosts))), critical=False)
         return Identity(key, builder.sign(self._key, hashes.SHA256()), self.certificate)

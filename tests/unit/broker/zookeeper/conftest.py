@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
@@ -44,6 +46,9 @@ class Service:
         self.ended: list[int] = []
         self.processor = RequestProcessor(self.store, self.ended.append)
 
+    def close(self) -> None:
+        self.store.close()
+
     def settle(self) -> None:
         self.store.begin()
         self.store.commit()
@@ -80,8 +85,9 @@ class TestedClient:
 
 
 @pytest.fixture
-def service() -> Service:
-    return Service()
+def service() -> Iterator[Service]:
+    with closing(Service()) as made:
+        yield made
 
 
 @pytest.fixture

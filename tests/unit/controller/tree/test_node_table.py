@@ -1,17 +1,33 @@
 from __future__ import annotations
 
 import random
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 from odradek.controller.tree.metadata_tree import WatchEvent, WatchEventType
 from odradek.controller.tree.node_table import NAMES_KEPT_FROM, NodeTable, key_of
 from odradek.timer.clock import ManualClock
+from tests.support.disks.open_descriptors import open_below
 
 
 @pytest.fixture
-def table() -> NodeTable:
-    return NodeTable(":memory:", ManualClock(7))
+def table() -> Iterator[NodeTable]:
+    with closing(NodeTable(":memory:", ManualClock(7))) as opened:
+        yield opened
+
+
+def test_a_database_that_is_refused_is_closed(tmp_path: Path) -> None:
+    path = tmp_path / "later.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    with pytest.raises(sqlite3.DatabaseError, match="version 99") as refused:
+        NodeTable(str(path), ManualClock(7))
+    assert refused.value is not None  # which holds the frames, and so what they had opened
+    assert not open_below(tmp_path)
 
 
 def test_keys() -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,10 +13,10 @@ ACL = b"read-only"
 
 
 @pytest.fixture
-def store() -> ServiceStore:
-    opened = ServiceStore(":memory:", ManualClock(1_000_000), ACL)
-    opened.begin()
-    return opened
+def store() -> Iterator[ServiceStore]:
+    with closing(ServiceStore(":memory:", ManualClock(1_000_000), ACL)) as opened:
+        opened.begin()
+        yield opened
 
 
 def test_a_new_tree_is_that_of_a_new_zookeeper(store: ServiceStore) -> None:

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing
+
 import pytest
 
 from odradek.controller.tree.metadata_tree import (
@@ -25,10 +28,10 @@ CREATED, DELETED, CHANGED, CHILDREN = (
 
 
 @pytest.fixture
-def store() -> TreeStore:
-    opened = TreeStore(":memory:", ManualClock(7))
-    opened.begin()
-    return opened
+def store() -> Iterator[TreeStore]:
+    with closing(TreeStore(":memory:", ManualClock(7))) as opened:
+        opened.begin()
+        yield opened
 
 
 def test_changes_are_what_watches_wait_for(store: TreeStore) -> None:

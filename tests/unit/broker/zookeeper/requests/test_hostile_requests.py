@@ -25,7 +25,7 @@ from tests.support.wire.zookeeper_script import (
     text,
     texts,
 )
-from tests.unit.broker.zookeeper.conftest import Service
+from tests.unit.broker.zookeeper.conftest import Service, TestedClient
 
 ROUNDS = int(os.environ.get("ODRADEK_ZOOKEEPER_ROUNDS", "3000"))
 PATHS = (
@@ -89,9 +89,8 @@ def _spoilt(rng: random.Random, body: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_no_request_stops_the_service(seed: int) -> None:
+def test_no_request_stops_the_service(seed: int, service: Service) -> None:
     rng = random.Random(seed)
-    service = Service()
     client = service.client()
     for number in range(ROUNDS):
         kind, body = rng.choice(_bodies(rng))
@@ -107,10 +106,9 @@ def test_no_request_stops_the_service(seed: int) -> None:
 
 @pytest.mark.parametrize(("reads", "is_closed"), [(9, False), (10, True)])
 def test_a_small_request_for_a_long_answer_is_not_answered(
-    reads: int, is_closed: bool, monkeypatch: pytest.MonkeyPatch
+    reads: int, is_closed: bool, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(read_requests, "MULTI_READ_BYTES_MAX", 10_000)
-    service = Service()
     client = service.client()
     client.ask(OpCode.CREATE, create("/a", b"x" * 1000))
     body = multi(*[(OpCode.GET_DATA, path_and_watch("/a"))] * reads)
@@ -123,9 +121,10 @@ def test_a_small_request_for_a_long_answer_is_not_answered(
 
 
 @pytest.mark.parametrize("kind", [OpCode.EXISTS, OpCode.SET_WATCHES])
-def test_a_client_with_too_many_watches_is_closed(kind: OpCode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_with_too_many_watches_is_closed(
+    kind: OpCode, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(watch_manager, "WATCHES_BYTES_MAX", 1000)
-    service = Service()
     client = service.client()
     for path in ("/a", "/b", "/c", "/d"):
         body = path_and_watch(path, True) if kind is OpCode.EXISTS else set_watches(0, [], [path], [])
@@ -136,8 +135,7 @@ def test_a_client_with_too_many_watches_is_closed(kind: OpCode, monkeypatch: pyt
     assert service.processor.tree.number_of_watches() == 0
 
 
-def test_long_acls_are_not_kept_in_memory() -> None:
-    client = Service().client()
+def test_long_acls_are_not_kept_in_memory(client: TestedClient) -> None:
     _kept_acls.cache_clear()
     for number, length in enumerate((1, 100)):
         acl = [(31, "digest", f"user-{user}:x") for user in range(length)] + [(31, "world", "anyone")]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from odradek.broker.security.sasl.oauth.http import ANSWER_BYTES_MAX, request
+from odradek.broker.security.sasl.oauth.http import ANSWER_BYTES_MAX, _tls_context, request
 from odradek.storage.config.config_def import ConfigError
 
 
@@ -63,3 +64,14 @@ def test_a_trust_store_is_pem() -> None:
         request("https://127.0.0.1:1/", {"ssl.truststore.location": "/keys.jks"})
     with pytest.raises(OSError, match="refused"):
         request("https://127.0.0.1:1/", {})
+
+
+def test_certificates_that_java_accepts_are_accepted_on_every_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python 3.13 and later want key identifiers in them."""
+    strict = ssl.create_default_context()
+    strict.verify_flags |= ssl.VERIFY_X509_STRICT
+    monkeypatch.setattr(ssl, "create_default_context", lambda cafile: strict)
+    context = _tls_context({})
+    assert context.verify_flags & ssl.VERIFY_X509_STRICT == 0
+    assert context.verify_mode is ssl.CERT_REQUIRED
+    assert context.check_hostname
