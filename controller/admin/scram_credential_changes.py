@@ -57,8 +57,8 @@ async def alter_scram_credentials(
         error = _refusal(change)
         if error is not None:
             results[change.user] = error
-    requested.sort(key=lambda change: isinstance(change, Deletion))  # upsertions first
-    left = [one async for one in in_turns(requested) if one.user not in results]
+    upsertions_first: list[Deletion | Upsertion] = [*upsertions, *deletions]
+    left = [one async for one in in_turns(upsertions_first) if one.user not in results]
     pairs = await counted((one.user, one.mechanism) for one in left)
     async for (user, _), count in in_turns(pairs.items()):
         if count > 1:

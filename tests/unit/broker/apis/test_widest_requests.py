@@ -25,12 +25,12 @@ from tests.support.loads.hostile.widest_requests import widest_requests
 FRAME_BYTES = 80_000
 """It has 8,000 elements and more."""
 
-LINES_MAX = 6_000
-"""Of 64 elements, and of a few immediate steps."""
+LINES_MAX = 7_500
+"""Of the largest group of znodes that is read at once (`CONFIGS_AT_ONCE`); of 64 elements and a few immediate steps."""
 
 COUNTED = re.compile("/(broker/apis|coordinator|controller|timer)/")
 
-TURNS = 100
+TURNS = 1_000
 """Enough for the parts of the work that do not wait for the metadata tree."""
 
 APIS = (
@@ -110,18 +110,18 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessBroker
 @pytest.fixture
 def lines(monkeypatch: pytest.MonkeyPatch) -> Lines:
     counted = Lines()
-    submit, sleep = SlicedWork.submit, asyncio.sleep
+    submit, run = SlicedWork.submit, asyncio.Handle._run
 
-    async def slept(delay_s: float) -> None:
+    def run_alone(handle: asyncio.Handle) -> None:
         counted.next_piece()
-        await sleep(delay_s)
+        run(handle)
         counted.next_piece()
 
     def complete(connection: FakeConnection, ctx: RequestContext, response: Response | None) -> None:
         connection.answers[ctx.header.correlation_id] = response  # it is encoded in steps by a `Connection` only
 
     monkeypatch.setattr(SlicedWork, "submit", lambda slices, work: submit(slices, counted.in_pieces(work)))
-    monkeypatch.setattr(asyncio, "sleep", slept)
+    monkeypatch.setattr(asyncio.Handle, "_run", run_alone)
     monkeypatch.setattr(FakeConnection, "complete", complete)
     return counted
 
