@@ -40,6 +40,8 @@ class LogAppendInfo:
     """Records that were written anew. Kafka: RecordValidationStats.numRecordsConverted."""
     conversion_ns: int = 0
     """How long that took. Kafka: RecordValidationStats.conversionTimeNanos."""
+    temporary_bytes: int = 0
+    """Memory that it took. Kafka: RecordValidationStats.temporaryMemoryBytes."""
     duplicate: bool = False
     """The batch was appended before: nothing is written, and the offsets are those of the first append."""
     is_committed: bool = False

@@ -73,9 +73,10 @@ class LazyDownConversionRecords(SlicedRecords):
         first_offset: int,
         converter: DownConverter,
         io_pool: IoPool,
-        count: Callable[[int, int], None] | None = None,
+        count: Callable[[int, int, int], None] | None = None,
     ) -> None:
-        """Retains `region` once. `count` is called with a number of converted records and the time that they took (ns).
+        """Retains `region` once. `count` is called with a number of converted records, and the time (ns) and the bytes
+        of memory that they took.
 
         Raises OSError (EMFILE).
         """
@@ -216,7 +217,7 @@ class LazyDownConversionRecords(SlicedRecords):
         if isinstance(converted, ErrorCode):
             return converted
         if self._count is not None and converted.converted:
-            self._count(converted.converted, conversion_ns)
+            self._count(converted.converted, conversion_ns, converted.temporary_bytes)
         return converted.records
 
     def _skip(self) -> Steps:

@@ -72,16 +72,19 @@ class RequestMetrics:
         self.request_bytes = Histogram()
         self.message_conversions_time = Histogram()
         """Of Fetch and Produce: the time of writing records anew."""
+        self.temporary_memory_bytes = Histogram()
+        """Of Fetch and Produce: the memory that this took."""
 
     @property
     def _histograms(self) -> tuple[Histogram, ...]:
-        return (*self.times, self.request_bytes, self.message_conversions_time)
+        return (*self.times, self.request_bytes, self.message_conversions_time, self.temporary_memory_bytes)
 
     def completed(self, size: int, times: RequestTimes) -> None:
         """A request of the sample is over."""
         weight = times.weight
         self.request_bytes.update(size, weight)
         self.message_conversions_time.update((times.message_conversions_ns + _HALF_MS) // _MS, weight)
+        self.temporary_memory_bytes.update(times.temporary_bytes, weight)
         moments = (
             times.started_ns,
             times.dequeued_ns,

@@ -55,8 +55,9 @@ def build_batch(
     is_control: bool = False,
     delete_horizon_ms: int | None = None,
     last_offset: int | None = None,
+    sizes: list[int] | None = None,
 ) -> bytearray:
-    """One batch of at least one record.
+    """One batch of at least one record. `sizes` gets the bytes that it would have without compression.
 
     A `SimpleRecord` gets the offset after its predecessor, a `Record` keeps its own. `last_offset` is that of a batch
     whose last records have been removed. With LogAppendTime, `log_append_time` is the batch's timestamp; the records
@@ -89,6 +90,8 @@ def build_batch(
         count += 1
     if base_timestamp is None or not count:
         raise ValueError("a batch needs a record; see build_empty_batch")
+    if sizes is not None:
+        sizes.append(BATCH_OVERHEAD + len(body))
     packed = compress(compression_type, body, level) if compression_type else body
     return assemble_batch(
         packed,

@@ -46,6 +46,8 @@ class DownConverted(NamedTuple):
 
     records: bytes
     converted: int
+    temporary_bytes: int = 0
+    """Memory for the batches and, before compression, for what they became. Kafka: temporaryMemoryBytes."""
 
 
 def down_convert(
@@ -60,7 +62,7 @@ def down_convert(
     Raises: UnsupportedConversionError.
     """
     parts: list[bytes | memoryview] = []
-    count = 0
+    count = temporary_bytes = 0
     for batch in batches(buffer):
         if batch.is_control:
             continue
@@ -68,11 +70,13 @@ def down_convert(
             raise UnsupportedConversionError("Down-conversion of zstandard-compressed batches is not supported")
         if batch.magic <= magic:
             parts.append(batch.buffer)
+            temporary_bytes += batch.size_in_bytes
         else:
-            messages, converted = convert_to_magic(batch, magic, first_offset, max_decompressed_bytes)
+            messages, converted, converted_bytes = convert_to_magic(batch, magic, first_offset, max_decompressed_bytes)
             count += converted
+            temporary_bytes += converted_bytes
             parts.append(messages)
-    return DownConverted(b"".join(parts), count)
+    return DownConverted(b"".join(parts), count, temporary_bytes)
 
 
 def overflow_batch(remaining: int, max_bytes: int) -> bytes:
@@ -97,6 +101,7 @@ def convert_to_magic(
     if not records:
         return DownConverted(b"", 0)
     is_append_time = batch.timestamp_type == LOG_APPEND_TIME
+    sizes: list[int] = []
     messages = build_messages(
         records,
         magic,
@@ -104,8 +109,9 @@ def convert_to_magic(
         compression_type=codec,
         timestamp_type=LOG_APPEND_TIME if is_append_time else CREATE_TIME,
         log_append_time=batch.max_timestamp if is_append_time else NO_TIMESTAMP,
+        sizes=sizes,
     )
-    return DownConverted(messages, len(records))
+    return DownConverted(messages, len(records), batch.size_in_bytes + sum(sizes))
 
 
 def deep_records(batch: AnyBatch, *, max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES) -> Iterator[Record]:
@@ -128,10 +134,11 @@ def rebuild(
     log_append_time: int = NO_TIMESTAMP,
     like: AnyBatch | None = None,
     partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
+    sizes: list[int] | None = None,
 ) -> bytearray:
     """One batch of magic 2 with offsets counting up from `base_offset`; producer and transaction come from `like`.
 
-    The records are taken one by one: a batch of millions is never in memory as values.
+    The records are taken one by one: a batch of millions is never in memory as values. `sizes` as in `build_batch`.
     """
     rest = iter(records)
     first = next(rest, None)
@@ -149,4 +156,5 @@ def rebuild(
         base_sequence=NO_SEQUENCE if like is None else like.base_sequence,
         is_transactional=like is not None and like.is_transactional,
         partition_leader_epoch=partition_leader_epoch,
+        sizes=sizes,
     )

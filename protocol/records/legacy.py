@@ -281,10 +281,12 @@ def build_messages(
     timestamp_type: int = CREATE_TIME,
     log_append_time: int = NO_TIMESTAMP,
     level: int | None = None,
+    sizes: list[int] | None = None,
 ) -> bytes:
     """Messages one after the other, or one wrapper around them. Headers are lost: the format has none.
 
-    Relative offsets inside a wrapper of magic 1 count from `base_offset`.
+    Relative offsets inside a wrapper of magic 1 count from `base_offset`. `sizes` gets the bytes of the messages and of
+    the header of their wrapper, before compression.
     """
     if compression_type == CompressionType.ZSTD:
         raise UnsupportedCompressionTypeError(f"ZStandard compression is not supported for magic {magic}")
@@ -298,9 +300,13 @@ def build_messages(
         max_timestamp = max(max_timestamp, timestamp)
         offset = last_offset - base_offset if is_relative else last_offset
         parts.append(build_message(magic, offset, timestamp, record.key, record.value, timestamp_type=timestamp_type))
+    messages = b"".join(parts)
+    if sizes is not None:
+        header = len(build_message(magic, 0, 0, None, None)) if compression_type else 0
+        sizes.append(header + len(messages))
     if compression_type == CompressionType.NONE or not parts:
-        return b"".join(parts)
-    packed = compress(compression_type, b"".join(parts), level, magic)
+        return messages
+    packed = compress(compression_type, messages, level, magic)
     return build_message(
         magic,
         last_offset,

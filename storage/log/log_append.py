@@ -51,6 +51,7 @@ def append_validated(
         messages,
         is_rebuilt,
         conversion_ns,
+        temporary_bytes,
     ) = validated
     config = local.config
     if size > config.segment_bytes:
@@ -95,6 +96,7 @@ def append_validated(
     if is_rebuilt:
         appended.records_converted = last_offset - first_offset + 1
         appended.conversion_ns = conversion_ns
+        appended.temporary_bytes = temporary_bytes
     if local.log_end_offset - log.flusher.recovery_point >= config.flush_messages:
         appended.flush_required = True
         log.flusher.flush(local.log_end_offset)

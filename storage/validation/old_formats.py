@@ -50,7 +50,7 @@ def assign_in_old_format(
     first = found[0]
     same = [batch for batch in found if isinstance(batch, LegacyBatch) and batch.magic == rules.record_version]
     can_stay = len(same) == len(found) and source_codec == target_codec
-    is_rebuilt = False
+    sizes: list[int] = []
     if can_stay and source_codec == CompressionType.NONE:
         stored = b"".join(
             _updated(message, offset, message.max_timestamp, rules, now_ms)
@@ -61,10 +61,10 @@ def assign_in_old_format(
         largest = max(record.timestamp for record in records)
         stored = _updated(same[0], next_offset + len(records) - 1, largest, rules, now_ms)
     else:
-        stored = _rebuilt(found, rules, target_codec, next_offset, now_ms)
-        is_rebuilt = True
+        stored = _rebuilt(found, rules, target_codec, next_offset, now_ms, sizes)
     log_append_time = now_ms if rules.timestamp_type == LOG_APPEND_TIME else NO_TIMESTAMP
-    return stored_messages(stored, first, next_offset, log_append_time, is_rebuilt)
+    built = stored_messages(stored, first, next_offset, log_append_time, bool(sizes))
+    return built._replace(temporary_bytes=sum(sizes))
 
 
 def stored_messages(
@@ -111,8 +111,14 @@ def _updated(message: LegacyBatch, last_offset: int, timestamp: int, rules: Vali
 
 
 def _rebuilt(
-    found: Sequence[AnyBatch], rules: ValidationRules, target_codec: int, next_offset: int, now_ms: int
+    found: Sequence[AnyBatch],
+    rules: ValidationRules,
+    target_codec: int,
+    next_offset: int,
+    now_ms: int,
+    sizes: list[int],
 ) -> bytes:
+    """`sizes` as in `build_messages`."""
     magic = rules.record_version
     if target_codec == CompressionType.ZSTD:
         raise _cannot_hold(f"ZStandard compression is not supported for magic {magic}")
@@ -132,6 +138,7 @@ def _rebuilt(
         timestamp_type=rules.timestamp_type,
         log_append_time=now_ms,
         level=rules.level,
+        sizes=sizes,
     )
     for message in batches(memoryview(stored)):
         if message.size_in_bytes > rules.max_message_bytes:

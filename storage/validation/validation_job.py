@@ -50,6 +50,7 @@ class ValidRecords(NamedTuple):
     is_rebuilt: bool
     """As in ValidatedBatch: `rebuilt` also has messages of an old format that only got their offsets."""
     conversion_ns: int = 0
+    temporary_bytes: int = 0
 
 
 class Refusal(NamedTuple):
@@ -91,7 +92,12 @@ def validate(job: ValidationJob, report: Callable[[object], None]) -> ValidRecor
     is_received = validated.batch is found[0] and not validated.messages
     rebuilt = None if is_received else b"".join(validated.parts)
     return ValidRecords(
-        rebuilt, validated.max_timestamp, validated.log_append_time, validated.is_rebuilt, validated.conversion_ns
+        rebuilt,
+        validated.max_timestamp,
+        validated.log_append_time,
+        validated.is_rebuilt,
+        validated.conversion_ns,
+        validated.temporary_bytes,
     )
 
 
@@ -124,7 +130,9 @@ def assign(
     if result.rebuilt is None and len(records) != batch.size_in_bytes:
         batch = RecordBatch(records[: batch.size_in_bytes])  # part of a batch behind it is ignored
     validated = assign_in_place(batch, rules, next_offset, leader_epoch, result.max_timestamp, now_ms)
-    return validated._replace(is_rebuilt=result.is_rebuilt, conversion_ns=result.conversion_ns)
+    return validated._replace(
+        is_rebuilt=result.is_rebuilt, conversion_ns=result.conversion_ns, temporary_bytes=result.temporary_bytes
+    )
 
 
 def _in_old_format(job: ValidationJob, result: ValidRecords, stored: bytes, next_offset: int) -> ValidatedBatch:
@@ -139,4 +147,4 @@ def _in_old_format(job: ValidationJob, result: ValidRecords, stored: bytes, next
             for message in batches(memoryview(stored))
         )
     moved = stored_messages(stored, first, next_offset, result.log_append_time, result.is_rebuilt)
-    return moved._replace(conversion_ns=result.conversion_ns)
+    return moved._replace(conversion_ns=result.conversion_ns, temporary_bytes=result.temporary_bytes)

@@ -102,3 +102,5 @@ class ValidatedBatch(NamedTuple):
     """The records were written anew: in another format, with another codec, or with other offsets inside."""
     conversion_ns: int = 0
     """How long that took."""
+    temporary_bytes: int = 0
+    """Memory for the records that are written anew, before compression. Kafka: temporaryMemoryBytes."""

@@ -316,6 +316,7 @@ def _rebuild(
     """
     raise_record_errors(found, rules, source_codec, now_ms)
     is_append_time = rules.timestamp_type == LOG_APPEND_TIME
+    sizes: list[int] = []
     try:
         built = rebuild(
             (record for batch in found for record in records_of(batch, rules)),
@@ -326,6 +327,7 @@ def _rebuild(
             log_append_time=now_ms if is_append_time else NO_TIMESTAMP,
             like=found[0],
             partition_leader_epoch=leader_epoch,
+            sizes=sizes,
         )
     except IllegalBatchError as error:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
@@ -345,4 +347,14 @@ def _rebuild(
         batch.max_timestamp,
         now_ms if is_append_time else NO_TIMESTAMP,
         is_rebuilt=True,
+        temporary_bytes=sum(sizes) + (_unpacked_size(found, sizes) if source_codec or target_codec else 0),
     )
+
+
+def _unpacked_size(found: list[AnyBatch], built: list[int]) -> int:
+    """The records as they are checked before they are written anew: with a header of magic 2 for each batch. For
+    compressed ones the size of what they became, which differs by the offsets and the distances of timestamps.
+    """
+    if found[0].attributes & COMPRESSION_MASK:
+        return sum(built)
+    return sum(batch.size_in_bytes + (0 if batch.magic >= MAGIC_V2 else BATCH_OVERHEAD) for batch in found)

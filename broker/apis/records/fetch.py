@@ -390,11 +390,12 @@ def _for_old_version(
     assert isinstance(region, FileRegion), "records that were found are in a file"
     stats = broker.replica_manager.partitions.topic_stats
 
-    def count(converted: int, conversion_ns: int) -> None:
+    def count(converted: int, conversion_ns: int, temporary_bytes: int) -> None:
         if stats is not None and fetch.topic is not None:
             stats.converted_fetched(fetch.topic, converted)
         if times is not None:
             times.message_conversions_ns += conversion_ns
+            times.temporary_bytes += temporary_bytes
 
     records = LazyDownConversionRecords(region, magic, fetch.fetch_offset, broker.down_converter, broker.io_pool, count)
     to_convert.append((data, records))

@@ -267,6 +267,7 @@ def _respond(
         answer.error_message = result.error_message
         if info.conversion_ns and ctx.times is not None:
             ctx.times.message_conversions_ns += info.conversion_ns
+            ctx.times.temporary_bytes += info.temporary_bytes
         if result.record_errors:
             answer.record_errors = [
                 BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message)

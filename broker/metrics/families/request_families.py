@@ -71,6 +71,14 @@ def _message_conversions(view: View) -> Histograms:
             yield labelled(request=name), metrics.message_conversions_time
 
 
+def _temporary_memory(view: View) -> Histograms:
+    for name in _CONVERTING:
+        metrics = view.requests.by_name.get(name)
+        if metrics is not None:
+            metrics.settle()
+            yield labelled(request=name), metrics.temporary_memory_bytes
+
+
 assert len(_TIMES) == len(RequestMetrics.TIMES)
 
 REQUEST_FAMILIES: Final = (
@@ -102,5 +110,13 @@ REQUEST_FAMILIES: Final = (
         "Milliseconds of writing records anew, of the last five minutes: produced ones, and those for old consumers.",
         _message_conversions,
         mbean=f"{_MBEAN}MessageConversionsTimeMs,request=",
+    ),
+    summaries(
+        f"{_NAME}temporarymemorybytes",
+        ("request",),
+        "Bytes of memory that writing records anew took, of the last five minutes; 0 for compressed records that stay "
+        "as they are, which Apache Kafka decompresses.",
+        _temporary_memory,
+        mbean=f"{_MBEAN}TemporaryMemoryBytes,request=",
     ),
 )

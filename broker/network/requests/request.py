@@ -272,6 +272,7 @@ class RequestTimes:
         "response_completed_ns",
         "response_dequeued_ns",
         "started_ns",
+        "temporary_bytes",
         "throttle_ms",
         "weight",
     )
@@ -298,6 +299,8 @@ class RequestTimes:
         self.throttle_ms = 0
         """How long a quota delays the client."""
         self.message_conversions_ns = 0
+        self.temporary_bytes = 0
+        """Memory that conversions of records took."""
         self.response_bytes = 0
         """The whole frame, with the records that are sent from files."""
         self.metric_name = ""

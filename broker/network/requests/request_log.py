@@ -152,6 +152,8 @@ def _facts(ctx: RequestContext, times: RequestTimes) -> dict[str, Json]:
             "softwareVersion": connection.client_software_version,
         },
     }
+    if times.temporary_bytes:
+        facts["temporaryMemoryBytes"] = times.temporary_bytes
     if times.message_conversions_ns:
         facts["messageConversionsTime"] = _ms(times.message_conversions_ns)
     return facts

@@ -16,6 +16,7 @@ from odradek.broker.metrics.families.families import FAMILIES
 from odradek.broker.metrics.family import NOT_IN_JMX
 from odradek.protocol.api import ApiKey
 from odradek.protocol.records.compression import CompressionType
+from odradek.timer.histogram import SIGNIFICANT_BITS
 from tests.support.broker import Broker
 from tests.support.in_process.scraping import Scraped
 from tests.support.processes.apache.apache import FRUGAL, ApacheBroker, ZooKeeper
@@ -183,11 +184,16 @@ def test_the_same_load_gives_the_same_figures(attributes: dict[str, str], tmp_pa
         convert(broker)
         ours = Scraped(urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10).read().decode())
     assert ours.value("kafka_server_brokertopicmetrics_producemessageconversions_total", topic="converted") == 5 + 2
-    for request in ("Produce", "Fetch"):
+    for request in ("Fetch", "Produce"):
         counted = ours.value("kafka_network_requestmetrics_messageconversionstimems_count", request=request)
         assert counted == ours.value("kafka_network_requestmetrics_totaltimems_count", request=request)
         total = attributes[conversions(request).replace("MessageConversionsTimeMs", "TotalTimeMs")]
         assert attributes[conversions(request)] == total, "every request counts, most of them with 0 ms"
+        memory = ours.value("kafka_network_requestmetrics_temporarymemorybytes", request=request, quantile="0.999")
+        theirs = conversions(request).replace("MessageConversionsTimeMs", "TemporaryMemoryBytes")
+        most = int(attributes[theirs.replace(":Count", ":Max")].removesuffix(".0"))
+        shift = most.bit_length() - SIGNIFICANT_BITS
+        assert memory == most >> shift << shift > 0
     for name, mbean in FIGURES.items():
         assert ours.value(name) == float(attributes[mbean]), name
     assert ours.value("kafka_server_brokertopicmetrics_messagesin_total", topic="orders") == RECORDS
