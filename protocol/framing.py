@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from struct import Struct as Layout
 
-from odradek.protocol.codec.codec import EncodeError, Part, size_of
+from odradek.protocol.codec.codec import Part, TooLargeError, size_of
 from odradek.protocol.codec.decode_error import DecodeError
 
 _SIZE = Layout(">i")
@@ -35,7 +35,7 @@ def read_frame_size(buffer: memoryview | bytes | bytearray, max_size: int, posit
 def frame_prefix(size: int) -> bytes:
     """The four bytes before a frame of `size` bytes."""
     if not 0 <= size <= MAX_FRAME_BYTES:
-        raise EncodeError(f"a frame of {size} bytes cannot be sent")
+        raise TooLargeError(f"a frame of {size} bytes cannot be sent")
     return _SIZE.pack(size)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from odradek.coordinator.group.state.group_metadata import GroupMetadata
 from odradek.coordinator.group.state.group_states import GroupState
+from odradek.protocol.codec.kept_array import KeptArray
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from odradek.protocol.messages.list_groups import ListedGroup, ListGroupsRequest
@@ -32,7 +33,7 @@ def describe_group(group_id: str, group: GroupMetadata | None) -> DescribedGroup
         group_state=group.state.value,
         protocol_type=group.protocol_type or "",
         protocol_data=protocol or "",
-        members=[
+        members=KeptArray(
             DescribedGroupMember(
                 member_id=member.member_id,
                 group_instance_id=member.group_instance_id,
@@ -42,7 +43,7 @@ def describe_group(group_id: str, group: GroupMetadata | None) -> DescribedGroup
                 member_assignment=b"" if protocol is None else member.assignment,
             )
             for member in group.members
-        ],
+        ),
     )
 
 

@@ -26,9 +26,10 @@ from typing import Any, NamedTuple, TypeVar
 
 from odradek.protocol.codec.decode_error import DecodeError
 from odradek.protocol.codec.decoder_source import DecoderSource
-from odradek.protocol.codec.encoder_source import EncodeError, EncoderSource, RetainedTags
+from odradek.protocol.codec.encoder_source import EncodeError, EncoderSource, RetainedTags, TooLargeError
 from odradek.protocol.codec.field import BYTES_TYPES, Kind
-from odradek.protocol.codec.limits import MAX_DECODED_VALUES, MAX_TAGGED_FIELDS
+from odradek.protocol.codec.kept_array import KeptArray
+from odradek.protocol.codec.limits import MAX_DECODED_VALUES, MAX_ENCODED_BYTES, MAX_TAGGED_FIELDS
 from odradek.protocol.codec.schema import Message, RecordsRegion, Struct
 from odradek.protocol.codec.source_writer import SourceWriter
 
@@ -37,6 +38,7 @@ __all__ = [
     "DecodeError",
     "EncodeError",
     "Part",
+    "TooLargeError",
     "decode",
     "decode_from",
     "decode_in_steps",
@@ -121,7 +123,7 @@ def elements_in_steps(message: Message) -> Generator[None, None, list[list[Any]]
         struct = pending.pop()
         for name, has_parts in _arrays_of(type(struct)):
             elements = getattr(struct, name)
-            if elements:
+            if elements and type(elements) is not KeptArray:  # which the message may contain 100,000 times
                 if len(elements) > ELEMENTS_FREED_AT_ONCE:
                     found.append(list(elements))
                 if has_parts:
@@ -175,16 +177,23 @@ def encode_parts(message: Message, version: int, prefix: bytes = b"") -> list[Pa
 def encode_parts_in_steps(message: Message, version: int, prefix: bytes = b"") -> Generator[None, None, list[Part]]:
     """The bytes of `encode_parts`, in steps: the caller may pause at each yield. The message must not change meanwhile.
 
-    There may be more parts, since no more than some thousand pieces are joined in one go.
+    There may be more parts, since no more than some thousand pieces are joined in one go. Raises: EncodeError;
+    TooLargeError when what is joined has more than MAX_ENCODED_BYTES.
     """
     encoder: Any = message.ENCODERS.get(version + IN_STEPS) or _compile_encoder(type(message), version, IN_STEPS)
     out: list[Any] = [prefix]
     marks: list[int] = []
     parts: list[Part] = []
+    joined_bytes = 0
     try:
         for _ in encoder(message, out, marks):
             if len(out) >= PIECES_JOINED_AT_ONCE:
-                parts += _parts(out, marks)
+                shared = sum(size_of((out[mark],)) for mark in marks)
+                joined = _parts(out, marks)
+                joined_bytes += size_of(joined) - shared
+                if joined_bytes > MAX_ENCODED_BYTES:
+                    raise TooLargeError(f"{type(message).__name__} has more than {MAX_ENCODED_BYTES} bytes")
+                parts += joined
                 out.clear()
                 marks.clear()
             yield

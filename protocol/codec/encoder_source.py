@@ -4,7 +4,8 @@
 
 appends the pieces of the encoded message `o` to the list `out`; one join then makes the bytes. Runs of fixed-width
 fields are one `struct` call, together with the length prefix that follows when that fits into a byte. `marks` receives
-the positions in `out` of record batches, which may be regions of files and stay pieces of their own.
+the positions in `out` of what stays a piece of its own: record batches, which may be regions of files, and large kept
+arrays.
 
 Two encoders exist per version. The plain one leaves no room for tagged fields that this schema does not know; when it
 meets one, it raises `RetainedTags`, and `codec.encode` takes the second, `retaining` one. An encoder `in_steps` is the
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 from struct import Struct as Layout
 from struct import pack
-from typing import cast
+from typing import Final, cast
 
 from odradek.protocol.codec.constructor_source import default_source
 from odradek.protocol.codec.kept_array import KeptArray
@@ -24,9 +25,17 @@ from odradek.protocol.codec.schema import FRESH, Field, Kind, Message, Primitive
 from odradek.protocol.codec.source_writer import ELEMENTS_A_STEP, FORMATS, SMALL_ARRAY, SourceWriter, fields_at
 from odradek.protocol.codec.varint import ONE_BYTE, write_uvarint
 
+SHARED_PIECE_BYTES: Final = 4096
+"""A kept array of at least this size is not copied into a response that is encoded in steps: a response may contain the
+same one many times."""
+
 
 class EncodeError(Exception):
     """The value cannot be expressed in this version of the message."""
+
+
+class TooLargeError(EncodeError):
+    """The message has more bytes than a frame, or than one answer may need in memory. A request can ask for that."""
 
 
 class RetainedTags(Exception):
@@ -260,6 +269,8 @@ class EncoderSource(SourceWriter):
             self.line(f"{data} = b''.join({pieces} + {self._out})")
             self.line(f"if type({value}) is KeptArray: {value}.keep({self._version}, {data})")
         self._out = outer
+        if self._in_steps and self._out == "out":
+            self.line(f"if len({data}) >= {SHARED_PIECE_BYTES}: marks.append(len(out))")
         self.line(f"{self._out}.append({data})")
 
     def _numbers(self, code: str, value: str, size: str) -> None:

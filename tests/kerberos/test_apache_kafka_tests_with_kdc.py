@@ -17,4 +17,4 @@ def test_a_class_of_apaches_tests_passes(entry: TestClass, tmp_path: Path, monke
     for name in ("JAVA_TOOL_OPTIONS", "KRB5_CONFIG"):  # those of the KDC of other tests
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("KRB5RCACHEDIR", str(tmp_path))
-    check(entry, run_class(entry, tmp_path))
+    check(entry, run_class(entry, tmp_path, entry.only))

@@ -17,6 +17,7 @@ from odradek.controller.admin.config_admin import describe_topic_configs
 from odradek.controller.loop_turns import collected, in_turns
 from odradek.controller.model import acls
 from odradek.controller.model.config_codes import ResourceType
+from odradek.protocol.codec.kept_array import KeptArray
 from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode, KafkaError
 from odradek.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -45,22 +46,44 @@ async def _describe_all(broker: Services, ctx: RequestContext, request: Describe
         if resource.resource_type not in DESCRIBED:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
     results, refused = [], []
+    described = _Described(broker, request)
     async for resource in in_turns(request.resources):
         if (refusal := _refusal(broker, ctx, resource)) is not None:
             refused.append(refusal)
             continue
         result = DescribeConfigsResult(resource_type=resource.resource_type, resource_name=resource.resource_name)
         try:
-            configs = await _describe(broker, resource)
+            result.configs = await described.configs(resource)
         except KafkaError as error:
             result.error_code = error.code
             if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 result.error_message = error.specific_message
-        else:
-            wanted = await collected(resource.configuration_keys or ())
-            result.configs = _select_requested(configs, wanted, request)
         results.append(result)
     ctx.reply(DescribeConfigsResponse(results=results + refused))
+
+
+class _Described:
+    """The configs of the resources of one request, which may name one resource 100,000 times: described once, and
+    encoded once for each choice of keys.
+    """
+
+    def __init__(self, broker: Services, request: DescribeConfigsRequest) -> None:
+        self._broker = broker
+        self._request = request
+        self._all: dict[tuple[int, str], list[DescribeConfigsResourceResult]] = {}
+        self._chosen: dict[tuple[int, str, frozenset[str]], KeptArray[DescribeConfigsResourceResult]] = {}
+
+    async def configs(self, resource: DescribeConfigsResource) -> list[DescribeConfigsResourceResult]:
+        """The requested configs of one resource. Raises: KafkaError."""
+        target = _target(self._broker, resource)
+        keys = await collected(resource.configuration_keys or ())
+        found = self._chosen.get((*target, keys))
+        if found is None:
+            configs = self._all.get(target)
+            if configs is None:
+                configs = self._all[target] = await _describe(self._broker, *target)
+            found = self._chosen[(*target, keys)] = KeptArray(_select_requested(configs, keys, self._request))
+        return found
 
 
 def _refusal(broker: Services, ctx: RequestContext, resource: DescribeConfigsResource) -> DescribeConfigsResult | None:
@@ -78,21 +101,27 @@ def _refusal(broker: Services, ctx: RequestContext, resource: DescribeConfigsRes
     )
 
 
-async def _describe(broker: Services, resource: DescribeConfigsResource) -> list[DescribeConfigsResourceResult]:
-    config, name = broker.config, resource.resource_name
-    if resource.resource_type == ResourceType.CLIENT_METRICS:
+def _target(broker: Services, resource: DescribeConfigsResource) -> tuple[int, str]:
+    """The type and the name of what is described: `00` is the broker 0, too. Raises: KafkaError."""
+    kind, name = resource.resource_type, resource.resource_name
+    if kind == ResourceType.CLIENT_METRICS:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Config type client-metrics is only supported on KRaft clusters")
-    if resource.resource_type == ResourceType.TOPIC:
-        overrides = await broker.config_admin.topic_overrides(name)
-        return describe_topic_configs(name, overrides, config.settings, config.synonyms)
-    if resource.resource_type == ResourceType.BROKER:
-        if not name:
-            return cluster_default_configs(config, config.dynamic_defaults)
-        _require_own_id(broker, name, "expected {} or empty string, but received {}")
-        return broker_configs(config)
+    if kind == ResourceType.TOPIC or (kind == ResourceType.BROKER and not name):
+        return kind, name
     if not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
-    _require_own_id(broker, name, "expected {} but received {}")
+    is_broker = kind == ResourceType.BROKER
+    _require_own_id(broker, name, f"expected {{}}{' or empty string,' if is_broker else ''} but received {{}}")
+    return kind, str(broker.broker_id)
+
+
+async def _describe(broker: Services, kind: int, name: str) -> list[DescribeConfigsResourceResult]:
+    config = broker.config
+    if kind == ResourceType.TOPIC:
+        overrides = await broker.config_admin.topic_overrides(name)
+        return describe_topic_configs(name, overrides, config.settings, config.synonyms)
+    if kind == ResourceType.BROKER:
+        return broker_configs(config) if name else cluster_default_configs(config, config.dynamic_defaults)
     return logger_configs(broker.logger_levels)
 
 

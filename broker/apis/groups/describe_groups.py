@@ -36,14 +36,20 @@ def handle(broker: Services, ctx: RequestContext, request: DescribeGroupsRequest
         request.include_authorized_operations and ctx.header.api_version >= FIRST_AUTHORIZED_OPERATIONS_VERSION
     )
     groups, refused = [], []
+    described: dict[str, DescribedGroup] = {}
+    """A request may name one large group 100,000 times."""
     for group_id in request.groups:
         yield None
+        if group_id in described:
+            groups.append(described[group_id])
+            continue
         if not authorize(broker, ctx, AclOperation.DESCRIBE, ResourceType.GROUP, group_id):
             refused.append(DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED))
             continue
         group = broker.group_coordinator.describe_group(group_id)
         if tells_operations and group.error_code == ErrorCode.NONE:
             group.authorized_operations = authorized_operations(broker, ctx, ResourceType.GROUP, group.group_id)
+        described[group_id] = group
         groups.append(group)
     ctx.reply(DescribeGroupsResponse(groups=refused + groups))
 

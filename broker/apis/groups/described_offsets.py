@@ -18,6 +18,7 @@ from odradek.coordinator.group.offsets.offset_api import (
     offset_fetch_response,
     requested_groups,
 )
+from odradek.protocol.codec.kept_array import KeptArray
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -95,6 +96,8 @@ def fetch_of_groups(broker: Services, ctx: RequestContext, request: OffsetFetchR
     (response,) = responses
     answered = iter(response.groups)
     response.groups = []
+    filtered: set[str] = set()
+    """The groups whose topics are all asked for; all mentions of such a group have one answer."""
     for group, refused in asked:
         if refused is None:
             error = ErrorCode.GROUP_AUTHORIZATION_FAILED
@@ -103,8 +106,10 @@ def fetch_of_groups(broker: Services, ctx: RequestContext, request: OffsetFetchR
         answer = next(answered)
         response.groups.append(answer)
         if answer.error_code == ErrorCode.NONE and group.topics is None:
-            described = yield from _described(broker, ctx, (topic.name for topic in answer.topics))
-            answer.topics = [topic for topic in answer.topics if topic.name in described]  # those that have offsets
+            if group.group_id not in filtered:  # else its topics are chosen already
+                filtered.add(group.group_id)
+                described = yield from _described(broker, ctx, (topic.name for topic in answer.topics))
+                answer.topics = KeptArray(topic for topic in answer.topics if topic.name in described)
         elif answer.error_code == ErrorCode.NONE:
             answer.topics += refused
     ctx.reply(response)

@@ -43,7 +43,7 @@ from odradek.broker.network.sockets.close_reason import CloseReason
 from odradek.broker.network.sockets.direct_socket import end_with_reset
 from odradek.broker.network.sockets.host_addresses import host_and_port
 from odradek.controller.model.broker_info import SecurityProtocol
-from odradek.protocol.codec.codec import EncodeError, elements_in_steps, let_go
+from odradek.protocol.codec.codec import EncodeError, TooLargeError, elements_in_steps, let_go
 from odradek.protocol.framing import frame
 from odradek.protocol.headers import encode_response_in_steps, encode_response_parts
 
@@ -233,11 +233,11 @@ class Connection(asyncio.Protocol):
 
     def _encoding(self, ctx: RequestContext, response: Response) -> Steps:
         """Encode, in steps, a response that may be large."""
+        head = ctx.header
         try:
-            parts = yield from encode_response_in_steps(
-                ctx.header.api_key, ctx.header.api_version, ctx.header.correlation_id, response
-            )
-        except EncodeError as error:
+            parts = yield from encode_response_in_steps(head.api_key, head.api_version, head.correlation_id, response)
+            answer = frame(parts)
+        except EncodeError as error:  # also of an answer with more bytes than a frame can have
             return self._cannot_encode(ctx, error)
         regions: list[FileRegion] = []
         try:
@@ -246,7 +246,7 @@ class Connection(asyncio.Protocol):
             self.abort(CloseReason.RECORDS_UNREADABLE, str(error))
         else:
             if self._close_reason is None and self._sender is not None:
-                ctx.answer = frame(parts)
+                ctx.answer = answer
                 self._ready(ctx, self._sender)
             if len(parts) > 1:
                 elements = yield from elements_in_steps(response)
@@ -257,7 +257,8 @@ class Connection(asyncio.Protocol):
                 region.release()
 
     def _cannot_encode(self, ctx: RequestContext, error: EncodeError) -> None:
-        logger.error("Cannot encode the response to %s", ctx.header, exc_info=error)
+        if not isinstance(error, TooLargeError):  # which clients can provoke: it is in the line of the close
+            logger.error("Cannot encode the response to %s", ctx.header, exc_info=error)
         self.abort(CloseReason.BROKEN_RESPONSE, str(error))
 
     def _ready(self, ctx: RequestContext, sender: ResponseSender) -> None:

@@ -30,6 +30,7 @@ from odradek.coordinator.group.state.group_offsets import OffsetAndMetadata
 from odradek.coordinator.group.state.group_states import GroupRequest, GroupState
 from odradek.coordinator.group.validation import refusal_for, validate_offset_commit
 from odradek.coordinator.ports import ConsumerOffsetTree, Respond, TransactionalProducer, TransactionVerifier
+from odradek.protocol.codec.kept_array import KeptArray
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_commit import OffsetCommitRequest
 from odradek.protocol.messages.offset_delete import (
@@ -181,8 +182,16 @@ class OffsetService:
             return
         require_stable = version >= 7 and request.require_stable
         answers = []
+        of_all_topics: dict[str, OffsetFetchResponseGroup] = {}
+        """A request may name one group with many offsets 100,000 times."""
         for group in groups:
-            answer = yield from self._fetch_group(group, version, require_stable=require_stable)
+            if group.topics is None and group.group_id in of_all_topics:
+                answer = of_all_topics[group.group_id]
+            else:
+                answer = yield from self._fetch_group(group, version, require_stable=require_stable)
+                answer.topics = KeptArray(answer.topics)
+            if group.topics is None:
+                of_all_topics[group.group_id] = answer
             answers.append(answer)
             yield None
         response = yield from offset_fetch_response(answers, version)

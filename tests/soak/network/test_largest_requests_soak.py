@@ -24,6 +24,9 @@ LONGEST_S = 3
 PAUSE_S = 0.005
 OTHERS_TIMEOUT_S = 30
 ALL_ANSWERED_S = 120
+LEFT_AFTER_S = 0.5
+QUIET_S = 0.05
+"""Of processor time in half a second."""
 SETTINGS = {"auto.create.topics.enable": "false"}
 
 
@@ -73,6 +76,35 @@ def test_many_at_once_cost_little_more_than_one(broker: OdradekBroker, name: str
         client.close()
     print(f"{count} of {name}: {peak_bytes(broker) - before:,} B")
     assert peak_bytes(broker) - before < MOST_BYTES
+
+
+@pytest.mark.parametrize("version", ["first", "last"])
+def test_one_of_each_kind_at_once_costs_little_when_the_clients_leave(broker: OdradekBroker, version: str) -> None:
+    """After half a second. What they have sent is worked on all the same: they may have closed their side only."""
+    kinds: dict[str, bytes] = {}
+    for name, frame in widest_requests():
+        api, _, what = name.partition(" ")
+        if " of b" not in what and (version == "last" or api not in kinds):
+            kinds[api] = frame
+    process = psutil.Process(broker.pid)
+    before = process.memory_info().rss
+    with ThreadPoolExecutor(len(kinds)) as pool:
+        list(pool.map(lambda frame: _send_and_leave(broker, frame), kinds.values()))
+    with RawClient(broker.host, broker.port, timeout_s=OTHERS_TIMEOUT_S) as other:
+        busy_s = -1.0
+        while sum(process.cpu_times()[:2]) - busy_s > QUIET_S:
+            busy_s = sum(process.cpu_times()[:2])
+            time.sleep(LEFT_AFTER_S)
+            other.call(MetadataRequest(topics=[]), 9)
+    print(f"{len(kinds)} kinds, {version} version: {peak_bytes(broker) - before:,} B")
+    assert len(kinds) > 40
+    assert peak_bytes(broker) - before < MOST_BYTES
+
+
+def _send_and_leave(broker: OdradekBroker, frame: bytes) -> None:
+    with RawClient(broker.host, broker.port, timeout_s=OTHERS_TIMEOUT_S) as client, suppress(ConnectionClosedError):
+        client.send_frame(frame)
+        time.sleep(LEFT_AFTER_S)
 
 
 def longest_wait_s(broker: OdradekBroker, frame: bytes) -> float:

@@ -2,10 +2,11 @@
 
 `classes.txt` has a section for each verdict. Under `[runs]` a line is the number of tests that run and their class; a
 `*` before it puts the class into the selection of `make test`. `[runs with a KDC]` is the same for the classes that
-`make test-kerberos` runs. Below a class, after a `-`, are tests of it that are left out: their number, a regular
-expression that is looked for in "method display-name", and the reason. In the other sections a line is a class, in
-those of `not yet` with the number of its tests, and the section's name is the reason. A reason is `not yet: ` and the
-beginning of a row in README's table of that name, or `does not apply: ` and why.
+`make test-kerberos` runs; there `CLASS#EXPRESSION` stands for some tests of a class of `[runs]`. Below a class, after a
+`-`, are tests of it that are left out: their number, a regular expression that is looked for in "method display-name",
+and the reason. In the other sections a line is a class, in those of `not yet` with the number of its tests, and the
+section's name is the reason. A reason is `not yet: ` and the beginning of a row in README's table of that name,
+`does not apply: ` and why, or `runs with a KDC`.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ LIST = Path(__file__).parent / "classes.txt"
 OTHER_VARIANTS = r"quorum=(?!zk\b)|groupProtocol=consumer|Type=Raft-"
 """Left out in every class: most tests have variants, of which ZooKeeper mode is one, and the others are KRaft's."""
 
+WITH_KDC = "runs with a KDC"
 REASON = r"(?:not yet|does not apply): .+"
-HEADING = re.compile(rf"\[(runs|runs with a KDC|{REASON})\]")
-ENTRY = re.compile(r"(?P<selected>[* ]) *(?P<tests>\d+)  (?P<name>[\w.]+)")
-LEFT_OUT = re.compile(rf" +- *(?P<tests>\d+)  (?P<pattern>\S.*?)  +(?P<reason>{REASON})")
+HEADING = re.compile(rf"\[(runs|{WITH_KDC}|{REASON})\]")
+ENTRY = re.compile(r"(?P<selected>[* ]) *(?P<tests>\d+)  (?P<name>[\w.]+)(?:#(?P<only>\S+))?")
+LEFT_OUT = re.compile(rf" +- *(?P<tests>\d+)  (?P<pattern>\S.*?)  +(?P<reason>{WITH_KDC}|{REASON})")
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,8 @@ class TestClass:
     tests: int
     selected: bool = False
     needs_kdc: bool = False
+    only: str = ""
+    """A regular expression of the tests that run; empty: all."""
     left_out: list[LeftOut] = field(default_factory=list)
 
     @property
@@ -102,9 +106,9 @@ def read_listing(path: Path = LIST) -> Listing:
 
 def _read_running(listing: Listing, line: str, *, needs_kdc: bool) -> bool:
     classes = listing.with_kdc if needs_kdc else listing.classes
-    if (entry := ENTRY.fullmatch(line)) and not listing.has(entry["name"]):
+    if (entry := ENTRY.fullmatch(line)) and _is_new(listing, entry["name"], entry["only"], needs_kdc=needs_kdc):
         name, is_selected = entry["name"], entry["selected"] == "*"
-        classes[name] = TestClass(name, int(entry["tests"]), is_selected, needs_kdc)
+        classes[name] = TestClass(name, int(entry["tests"]), is_selected, needs_kdc, entry["only"] or "")
         listing.run += int(entry["tests"])
         return True
     if (found := LEFT_OUT.fullmatch(line)) and classes:
@@ -115,10 +119,16 @@ def _read_running(listing: Listing, line: str, *, needs_kdc: bool) -> bool:
     return False
 
 
+def _is_new(listing: Listing, name: str, only: str | None, *, needs_kdc: bool) -> bool:
+    if only is None:
+        return not listing.has(name)
+    return needs_kdc and name in listing.classes and name not in listing.with_kdc
+
+
 def _read_excused(listing: Listing, section: str, line: str) -> bool:
     waits = section.startswith("not yet")
     entry = ENTRY.fullmatch(line) if waits else re.fullmatch(r" +(?P<name>[\w.]+)", line)
-    if not section or not entry or listing.has(entry["name"]):
+    if not section or not entry or listing.has(entry["name"]) or "#" in line:
         return False
     listing.excused[entry["name"]] = section
     listing.wait += int(entry["tests"]) if waits else 0

@@ -93,8 +93,12 @@ class RawClient:
             raise ConnectionClosedError from error
 
     def receive_frame(self) -> bytes:
+        return self._read(self.receive_size())
+
+    def receive_size(self) -> int:
+        """The size of the next answer, which is not read."""
         (size,) = struct.unpack(">i", self._read(4))
-        return self._read(size)
+        return int(size)
 
     def _read(self, size: int) -> bytes:
         data = bytearray()

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+
 import pytest
 
-from odradek.protocol.codec.codec import decode, encode, encode_parts_in_steps
+from odradek.protocol.codec import codec
+from odradek.protocol.codec.codec import (
+    Part,
+    TooLargeError,
+    decode,
+    encode,
+    encode_parts_in_steps,
+    size_of,
+)
 from odradek.protocol.codec.kept_array import MAX_KEPT_VERSIONS, KeptArray
 from odradek.protocol.codec.schema import RawTaggedField
 from odradek.protocol.codec.source_writer import ELEMENTS_A_STEP
@@ -26,13 +36,20 @@ def response(found: list[MetadataResponsePartition]) -> MetadataResponse:
 
 def in_steps(message: MetadataResponse, version: int) -> tuple[bytes, int]:
     """The bytes, and the number of steps."""
-    steps, count = encode_parts_in_steps(message, version), 0
+    count: list[None] = []
+    return b"".join(drained(encode_parts_in_steps(message, version), count)), len(count)  # type: ignore[arg-type]
+
+
+def drained(steps: Generator[None, None, list[Part]], count: list[None] | None = None) -> list[Part]:
+    """The result of all steps; an item is added to `count` for each."""
     while True:
         try:
             next(steps)
         except StopIteration as end:
-            return b"".join(end.value), count
-        count += 1
+            parts: list[Part] = end.value
+            return parts
+        if count is not None:
+            count.append(None)
 
 
 @pytest.mark.parametrize("count", [0, 1, ELEMENTS_A_STEP, 3 * ELEMENTS_A_STEP + 1])
@@ -73,3 +90,25 @@ def test_unknown_tagged_fields_of_elements_are_written() -> None:
         assert in_steps(response(found), 12)[0] == encoded
         again = decode(MetadataResponse, encoded, 12).topics[0].partitions[0]
         assert again.unknown_tagged_fields == [RawTaggedField(9, b"nine")]
+
+
+def test_a_large_array_that_a_response_contains_many_times_is_not_copied() -> None:
+    found = KeptArray(partitions(1000))
+    topics = [MetadataResponseTopic(name=name, partitions=found) for name in "ab"]
+    parts = drained(encode_parts_in_steps(MetadataResponse(topics=topics), 12))
+    kept = found.encoded(12)
+    assert [part is kept for part in parts] == [False, True, False, True, False]
+    assert b"".join(map(bytes, parts)) == encode(MetadataResponse(topics=topics), 12)
+
+
+def test_what_is_joined_in_memory_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    response = MetadataResponse(topics=[MetadataResponseTopic(name="n" * 1000) for _ in range(50_000)])
+    size = len(encode(response, 12))
+    monkeypatch.setattr(codec, "MAX_ENCODED_BYTES", size)
+    assert size_of(drained(encode_parts_in_steps(response, 12))) == size
+    monkeypatch.setattr(codec, "MAX_ENCODED_BYTES", size // 2)
+    with pytest.raises(TooLargeError):
+        drained(encode_parts_in_steps(response, 12))
+    found = KeptArray(partitions(10_000))
+    shared = MetadataResponse(topics=[MetadataResponseTopic(name="t", partitions=found) for _ in range(1000)])
+    assert size_of(drained(encode_parts_in_steps(shared, 12))) > size

@@ -4,6 +4,7 @@ import java.io.File;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.io.UncheckedIOException;
+import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -32,6 +33,7 @@ final class LiveBroker {
     private static final Duration START_TIMEOUT = Duration.ofSeconds(60);
     private static final Duration ANOTHER_TIME = Duration.ofDays(1);
     private static final Duration STOP_TIMEOUT = Duration.ofMinutes(1);
+    private static final String KERBEROS = "krb5.conf";
     private static final Pattern STARTED = Pattern.compile("\\[KafkaServer id=(\\d+)\\] started");
     private static final Pattern LISTENING = Pattern.compile("^  listening on +(.*)$", Pattern.MULTILINE);
     private static final Pattern LISTENER = Pattern.compile("(\\w+)://[^,]*:(\\d+)");
@@ -72,6 +74,7 @@ final class LiveBroker {
 
     /** What KafkaServer's method of that name does, or tells. */
     Object call(String method, Object[] arguments) {
+        linkKerberos();
         switch (method) {
             case "startup": start(); return null;
             case "shutdown": stop(arguments.length == 0 ? STOP_TIMEOUT : (Duration) arguments[0]); return null;
@@ -159,10 +162,24 @@ final class LiveBroker {
             ProcessBuilder builder = new ProcessBuilder(command(properties));
             builder.redirectErrorStream(true).redirectOutput(log.toFile());
             builder.environment().put("PYTHONUNBUFFERED", "1");
-            String kerberos = System.getProperty("java.security.krb5.conf");
-            if (kerberos != null) builder.environment().put("KRB5_CONFIG", kerberos);
+            linkKerberos();
+            builder.environment().put("KRB5_CONFIG", directory.resolve(KERBEROS).toString());
             process = builder.start();
             awaitStart(log);
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+
+    /** Some tests start their KDC after their brokers: these find its configuration where they were told to look. */
+    private void linkKerberos() {
+        String kerberos = System.getProperty("java.security.krb5.conf");
+        Path link = directory.resolve(KERBEROS);
+        if (kerberos == null || Files.isSymbolicLink(link)) return;
+        try {
+            Files.createSymbolicLink(link, Path.of(kerberos));
+        } catch (FileAlreadyExistsException e) {
+            // another thread of the test was faster
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }

@@ -78,6 +78,7 @@ final class LiveObjects {
             .with("config", arguments -> broker.config())
             .with("connectionCount", arguments -> Wire.connections(broker.ports().values()))
             .with("connectionQuotas", arguments -> connectionQuotas())
+            .with("metrics", arguments -> named("metrics"))
             .make();
     }
 
