@@ -234,7 +234,7 @@ class EncoderSource(SourceWriter):
             self._numbers(FORMATS[element.kind], value, size)
             return
         if field.kept and not self._retaining:
-            self._kept(cast("type[Struct]", element), value, size)
+            self._kept(cast("type[Struct]", element), value, size, repeated=field.repeated)
             return
         item = self.local("o")
         with self.block(self._each(item, value, size)):
@@ -249,7 +249,7 @@ class EncoderSource(SourceWriter):
     def _each(self, item: str, value: str, size: str) -> str:
         return f"for {size}, {item} in enumerate({value}, 1):" if self._in_steps else f"for {item} in {value}:"
 
-    def _kept(self, struct: type[Struct], value: str, size: str) -> None:
+    def _kept(self, struct: type[Struct], value: str, size: str, *, repeated: bool) -> None:
         """The elements as one piece, the same as the last time if they are a `KeptArray`. Each step joins its own."""
         data, pieces, item = self.local("data"), self.local("pieces"), self.local("o")
         outer = self._out
@@ -269,7 +269,7 @@ class EncoderSource(SourceWriter):
             self.line(f"{data} = b''.join({pieces} + {self._out})")
             self.line(f"if type({value}) is KeptArray: {value}.keep({self._version}, {data})")
         self._out = outer
-        if self._in_steps and self._out == "out":
+        if repeated and self._in_steps and self._out == "out":
             self.line(f"if len({data}) >= {SHARED_PIECE_BYTES}: marks.append(len(out))")
         self.line(f"{self._out}.append({data})")
 

@@ -131,6 +131,7 @@ class Field:
         "kind",
         "name",
         "nullable",
+        "repeated",
         "tag",
         "tagged",
         "versions",
@@ -149,6 +150,7 @@ class Field:
         tagged: str | None = None,
         flexible: bool = True,
         kept: bool = False,
+        repeated: bool = False,
     ) -> None:
         self.name = ""  # set when the class is made that declares it
         self.kind = kind
@@ -161,6 +163,7 @@ class Field:
         self.tagged = NO_VERSIONS if tagged is None else VersionRange.parse(tagged)
         self.flexible = flexible  # False: keeps the classic encoding in flexible versions
         self.kept = kept  # the elements of a KeptArray are encoded once for each version
+        self.repeated = repeated  # a large KeptArray is not copied into a message that is encoded in steps
 
     @property
     def wire_type(self) -> str:

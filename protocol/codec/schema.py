@@ -372,6 +372,7 @@ def array(
     tag: int | None = ...,
     tagged: str | None = ...,
     kept: bool = ...,
+    repeated: bool = ...,
 ) -> list[T]: ...
 @overload
 def array(
@@ -394,10 +395,12 @@ def array(
     tag: int | None = None,
     tagged: str | None = None,
     kept: bool = False,
+    repeated: bool = False,
 ) -> list[T] | None:
     """A list of structs or primitives; its default is an empty one unless `default=None`.
 
     `kept`: structs without records, which are encoded once for each version when the list is a `KeptArray`.
+    `repeated`: a message may contain one such list many times; a large one is not copied into it.
     """
     field = Field(
         Kind.ARRAY,
@@ -409,5 +412,6 @@ def array(
         tag=tag,
         tagged=tagged,
         kept=kept,
+        repeated=repeated,
     )
     return cast("list[T] | None", field)

@@ -48,7 +48,7 @@ class DescribeConfigsResult(Struct):
     error_message: str | None = string("0+", nullable="0+")
     resource_type: int = int8("0+")
     resource_name: str = string("0+")
-    configs: list[DescribeConfigsResourceResult] = array(DescribeConfigsResourceResult, "0+", kept=True)
+    configs: list[DescribeConfigsResourceResult] = array(DescribeConfigsResourceResult, "0+", kept=True, repeated=True)
 
 
 class DescribeConfigsResponse(Response, key=32, versions="0-4", flexible="4+"):

@@ -45,7 +45,7 @@ class DescribedGroup(Struct):
     group_state: str = string("0+")
     protocol_type: str = string("0+")
     protocol_data: str = string("0+")
-    members: list[DescribedGroupMember] = array(DescribedGroupMember, "0+", kept=True)
+    members: list[DescribedGroupMember] = array(DescribedGroupMember, "0+", kept=True, repeated=True)
     authorized_operations: int = int32("3+", default=-2147483648)
 
 

@@ -71,7 +71,7 @@ class OffsetFetchResponseTopics(Struct):
 
 class OffsetFetchResponseGroup(Struct):
     group_id: str = string("8+")
-    topics: list[OffsetFetchResponseTopics] = array(OffsetFetchResponseTopics, "8+", kept=True)
+    topics: list[OffsetFetchResponseTopics] = array(OffsetFetchResponseTopics, "8+", kept=True, repeated=True)
     error_code: int = int16("8+")
 
 

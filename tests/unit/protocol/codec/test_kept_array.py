@@ -18,6 +18,7 @@ from odradek.protocol.codec.codec import (
 from odradek.protocol.codec.kept_array import MAX_KEPT_VERSIONS, KeptArray
 from odradek.protocol.codec.schema import RawTaggedField
 from odradek.protocol.codec.source_writer import ELEMENTS_A_STEP
+from odradek.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember, DescribeGroupsResponse
 from odradek.protocol.messages.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
 
 VERSIONS = range(13)
@@ -93,22 +94,22 @@ def test_unknown_tagged_fields_of_elements_are_written() -> None:
 
 
 def test_a_large_array_that_a_response_contains_many_times_is_not_copied() -> None:
-    found = KeptArray(partitions(1000))
-    topics = [MetadataResponseTopic(name=name, partitions=found) for name in "ab"]
-    parts = drained(encode_parts_in_steps(MetadataResponse(topics=topics), 12))
-    kept = found.encoded(12)
+    members = KeptArray(DescribedGroupMember(member_id=f"m{index}") for index in range(1000))
+    groups = [DescribedGroup(group_id=name, members=members) for name in "ab"]
+    parts = drained(encode_parts_in_steps(DescribeGroupsResponse(groups=groups), 5))
+    kept = members.encoded(5)
     assert [part is kept for part in parts] == [False, True, False, True, False]
-    assert b"".join(map(bytes, parts)) == encode(MetadataResponse(topics=topics), 12)
+    assert b"".join(map(bytes, parts)) == encode(DescribeGroupsResponse(groups=groups), 5)
 
 
 def test_what_is_joined_in_memory_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    response = MetadataResponse(topics=[MetadataResponseTopic(name="n" * 1000) for _ in range(50_000)])
-    size = len(encode(response, 12))
+    answer = DescribeGroupsResponse(groups=[DescribedGroup(group_id="n" * 1000) for _ in range(50_000)])
+    size = len(encode(answer, 5))
     monkeypatch.setattr(codec, "MAX_ENCODED_BYTES", size)
-    assert size_of(drained(encode_parts_in_steps(response, 12))) == size
+    assert size_of(drained(encode_parts_in_steps(answer, 5))) == size
     monkeypatch.setattr(codec, "MAX_ENCODED_BYTES", size // 2)
     with pytest.raises(TooLargeError):
-        drained(encode_parts_in_steps(response, 12))
-    found = KeptArray(partitions(10_000))
-    shared = MetadataResponse(topics=[MetadataResponseTopic(name="t", partitions=found) for _ in range(1000)])
-    assert size_of(drained(encode_parts_in_steps(shared, 12))) > size
+        drained(encode_parts_in_steps(answer, 5))
+    members = KeptArray(DescribedGroupMember(member_id=f"m{index}") for index in range(10_000))
+    shared = DescribeGroupsResponse(groups=[DescribedGroup(members=members) for _ in range(1000)])
+    assert size_of(drained(encode_parts_in_steps(shared, 5))) > size
