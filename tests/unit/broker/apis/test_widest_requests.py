@@ -90,6 +90,10 @@ class Lines:
                 self.where = f"{frame.f_code.co_filename}:{frame.f_lineno}"
         return self.trace
 
+    def next_request(self) -> None:
+        self.count = self.longest = 0
+        self.where = ""
+
     def next_piece(self) -> None:
         self.count = 0
 
@@ -107,8 +111,9 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessBroker
         yield made
 
 
-@pytest.fixture
-def lines(monkeypatch: pytest.MonkeyPatch) -> Lines:
+@pytest.fixture(scope="module")
+def every_line() -> Iterator[Lines]:
+    """One for all requests: work on one of them may go on beside the next one."""
     counted = Lines()
     submit, run = SlicedWork.submit, asyncio.Handle._run
 
@@ -120,10 +125,17 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> Lines:
     def complete(connection: FakeConnection, ctx: RequestContext, response: Response | None) -> None:
         connection.answers[ctx.header.correlation_id] = response  # it is encoded in steps by a `Connection` only
 
-    monkeypatch.setattr(SlicedWork, "submit", lambda slices, work: submit(slices, counted.in_pieces(work)))
-    monkeypatch.setattr(asyncio.Handle, "_run", run_alone)
-    monkeypatch.setattr(FakeConnection, "complete", complete)
-    return counted
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(SlicedWork, "submit", lambda slices, work: submit(slices, counted.in_pieces(work)))
+        patched.setattr(asyncio.Handle, "_run", run_alone)
+        patched.setattr(FakeConnection, "complete", complete)
+        yield counted
+
+
+@pytest.fixture
+def lines(every_line: Lines) -> Lines:
+    every_line.next_request()
+    return every_line
 
 
 @pytest.mark.parametrize("name", FRAMES)
