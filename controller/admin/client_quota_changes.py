@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.controller.admin.client_quotas import CLIENT_ID, IP, USER
+from odradek.controller.loop_turns import in_turns
 from odradek.controller.tree.metadata_tree import Delete, NoNode, NotEmpty
 from odradek.controller.znodes import znodes
 from odradek.controller.znodes.config_nodes import change_entity_config, notify_config_change
@@ -107,7 +108,7 @@ class _Node(NamedTuple):
 async def alter_client_quotas(
     client: MetadataClient,
     entity: Mapping[str, str | None],
-    changes: Sequence[QuotaChange],
+    changes: Iterable[QuotaChange],
     *,
     validate_only: bool,
     has_address: Callable[[str], Awaitable[bool]],
@@ -123,7 +124,7 @@ async def alter_client_quotas(
         configs = await client.entity_config(node.path)
     except BadZnode as error:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR) from error
-    for key, value in changes:
+    async for key, value in in_turns(changes):
         if value is None:
             configs.pop(key, None)
         else:

@@ -64,7 +64,7 @@ async def _alter_one(
         await alter_client_quotas(
             broker.controller.client,
             entity,
-            [QuotaChange(op.key, None if op.remove else op.value) async for op in in_turns(entry.ops)],
+            (QuotaChange(op.key, None if op.remove else op.value) for op in entry.ops),
             validate_only=validate_only,
             has_address=partial(_has_address, broker),
         )

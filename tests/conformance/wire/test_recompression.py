@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from odradek.broker.apis.records.produce import SMALL_FRAME_BYTES
+from odradek.broker.apis.services import SMALL_REQUEST_BYTES
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.schema import Request
 from odradek.protocol.records.batch import batches
@@ -119,7 +119,7 @@ def test_small_request_with_many_records(broker: Broker) -> None:
     make_topic(broker, "small", {"compression.type": "gzip"})
     now_ms = int(time.time() * 1000)
     batch = bytes(build_batch([SimpleRecord(now_ms, None, None)] * 1_500, compression_type=CompressionType.ZSTD))
-    assert len(batch) < SMALL_FRAME_BYTES - 100
+    assert len(batch) < SMALL_REQUEST_BYTES - 100
     with RawClient(broker.host, broker.port) as client:
         assert error_and_offset(client.call(produce("small", batch), PRODUCE_VERSION)) == (0, 0)
         assert error_and_offset(client.call(produce("small", batch), PRODUCE_VERSION)) == (0, 1_500)

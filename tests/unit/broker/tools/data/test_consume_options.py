@@ -51,13 +51,13 @@ def test_settings() -> None:
     assert found.group is not None
     assert (found.group.group_id, found.group.group_instance_id, found.group.session_timeout_ms) == ("g", "i", 7)
     assert (found.fetch.read_committed, found.enable_auto_commit, found.fetch.fetch_max_wait_ms) == (True, False, 9)
-    assert found.group.assignors == ("range", "roundrobin", "cooperative-sticky")
+    assert found.group.assignors == ("range", "roundrobin", "sticky", "cooperative-sticky")
     strategy = "partition.assignment.strategy"
     cooperative = config("-G", "g", "-X", f"{strategy}=cooperative-sticky").group
     assert cooperative is not None
     assert cooperative.is_cooperative
-    with pytest.raises(CommandFailed, match=f"{strategy}: 'sticky' is no assignor that is known here"):
-        config("-G", "g", "-X", f"{strategy}=sticky")
+    with pytest.raises(CommandFailed, match=f"{strategy}: 'other' is no assignor that is known here"):
+        config("-G", "g", "-X", f"{strategy}=other")
     assert config().group is None
     assert not config().fetch.read_committed
 
