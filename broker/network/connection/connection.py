@@ -466,8 +466,7 @@ class Connection(asyncio.Protocol):
         if transport is None or self._close_reason is not None:
             return
         if self._frames.waits_for_memory:
-            self._pause_reading()
-            return
+            return self._pause_reading()
         if self._is_held():
             waiting = self._frames.buffered + (0 if self._next_frame is None else len(self._next_frame))
             if waiting >= READ_AHEAD_BYTES:
@@ -497,4 +496,5 @@ class Connection(asyncio.Protocol):
             self._owner.call_soon(self._deferred_process)
 
     def _deferred_process(self) -> None:
+        self._deferred_flush = False
         self._process()

@@ -76,6 +76,14 @@ def test_produce_that_waits_for_replicas_may_be_followed_by_another(link: Link, 
     assert handlers.applied == [1, 2, 3]
 
 
+def test_each_answer_leaves_soon_while_later_requests_wait(link: Link, handlers: Handlers) -> None:
+    link.receive(b"".join(request(PRODUCE, number) for number in range(1, 5)))
+    for number in range(1, 4):
+        answer(handlers.waiting.pop(0))
+        handlers.run_soon()
+        assert answered(link) == list(range(1, number + 1))
+
+
 def test_produce_whose_append_is_not_done_holds_the_connection(link: Link, handlers: Handlers) -> None:
     link.receive(request(PRODUCE, 1))
     handlers.waiting[0].may_pipeline = False
