@@ -221,7 +221,9 @@ class MappedIndex:
 
     def _truncate_to_entries(self, entries: int) -> None:
         """Remove the entries after the first `entries`. They become zeros until the next `trim`: a reader of a running
-        broker's file treats zeros as its end. The file is not cut, because freeing blocks may take milliseconds.
+        broker's file treats zeros after the first entry as its end. Without entries, the file is as a new one of
+        Apache's: kafka-dump-log takes the first zeros for an entry. The file is not cut, because freeing blocks may
+        take milliseconds.
         """
         dropped = (self.entries - entries) * self._entry.size
         if dropped <= 0:

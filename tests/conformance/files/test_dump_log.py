@@ -170,6 +170,21 @@ def test_our_files_are_printed_alike_and_faultless(log_files_by_suffix: dict[str
     assert "producerId: 1 producerEpoch: 0" in others
 
 
+def test_both_take_the_zeros_of_a_truncated_index_for_an_entry(tmp_path: Path) -> None:
+    """An index of a running broker, whose only entry was truncated."""
+    disk = Disk(tmp_path)
+    log = disk.log({"index.interval.bytes": "100"})
+    for step in range(3):
+        append(log, b"x" * 60, timestamp=NOW + step)
+    indexes = [file for file in sorted(Path(log.dir).iterdir()) if file.suffix in INDEX_SUFFIXES]
+    assert all(any(index.read_bytes()) for index in indexes)
+    log.truncate_to(1)
+    assert [index.read_bytes() for index in indexes] == [bytes(4096)] * 2
+    (printed,) = compare([files_argument(indexes)])
+    assert f"Index timestamp: 0, log timestamp: {NOW}" in printed.stderr
+    log.close()
+
+
 def test_files_of_apache_are_printed_alike() -> None:
     """Compressed by four codecs, idempotent, transactional, compacted; clean and killed; with the decoders."""
     runs = [
