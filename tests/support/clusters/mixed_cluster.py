@@ -231,7 +231,10 @@ def dump_problems(cluster: Cluster, topics: Sequence[str]) -> list[str]:
                 files = [*logs, *(index for index in indexes if any(index.read_bytes()))]
                 if files:
                     runs.append(["--deep-iteration", *files_argument(files)])
-    complaints = ("ismatch", "Index offset", "Index timestamp", "Non-consecutive", "ouldn't", "isvalid: false", "rror", "xception")
+    complaints = (
+        *("ismatch", "Index offset", "Index timestamp", "Non-consecutive"),
+        *("ouldn't", "isvalid: false", "rror", "xception"),
+    )
     return [
         line
         for printed in kafka_prints(runs)
