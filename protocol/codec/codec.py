@@ -178,24 +178,34 @@ def encode_parts_in_steps(message: Message, version: int, prefix: bytes = b"") -
     """The bytes of `encode_parts`, in steps: the caller may pause at each yield. The message must not change meanwhile.
 
     There may be more parts, since no more than some thousand pieces are joined in one go. Raises: EncodeError;
-    TooLargeError when what is joined has more than MAX_ENCODED_BYTES.
+    TooLargeError when more than MAX_ENCODED_BYTES are in memory. What the message contains many times counts once.
     """
     encoder: Any = message.ENCODERS.get(version + IN_STEPS) or _compile_encoder(type(message), version, IN_STEPS)
     out: list[Any] = [prefix]
     marks: list[int] = []
     parts: list[Part] = []
-    joined_bytes = 0
+    counted: dict[int, int] = {}
+    """The sizes of the pieces that are not joined, by id. They stay in `out` or `parts`, so that no other piece gets
+    their ids."""
+    in_memory_bytes = marks_seen = 0
     try:
         for _ in encoder(message, out, marks):
+            if marks:
+                for mark in marks[marks_seen:]:
+                    piece = out[mark]
+                    if isinstance(piece, BYTES_TYPES) and id(piece) not in counted:
+                        counted[id(piece)] = len(piece)
+                        in_memory_bytes += len(piece)
+                marks_seen = len(marks)
             if len(out) >= PIECES_JOINED_AT_ONCE:
-                shared = sum(size_of((out[mark],)) for mark in marks)
                 joined = _parts(out, marks)
-                joined_bytes += size_of(joined) - shared
-                if joined_bytes > MAX_ENCODED_BYTES:
-                    raise TooLargeError(f"{type(message).__name__} has more than {MAX_ENCODED_BYTES} bytes")
+                in_memory_bytes += size_of(joined) - size_of([out[mark] for mark in marks])
                 parts += joined
                 out.clear()
                 marks.clear()
+                marks_seen = 0
+            if in_memory_bytes > MAX_ENCODED_BYTES:
+                raise TooLargeError(f"{type(message).__name__} needs more than {MAX_ENCODED_BYTES} bytes of memory")
             yield
     except RetainedTags:
         return encode_parts(message, version, prefix)

@@ -20,9 +20,9 @@ MAX_CLUSTER_VALUES = 10_000_000
 a partition with three replicas."""
 
 MAX_ENCODED_BYTES = 128 << 20
-"""What the encoding of one message in steps may need in memory; records in files and arrays that are kept, and which
-the message may contain many times, do not count. Full answers about 100,000 partitions have 20 MB. A request that names
-one resource many times could ask for gigabytes."""
+"""What the encoding of one message in steps may need in memory. Records in files do not count, and a large array that
+the message contains many times counts once. Full answers about 100,000 partitions have 20 MB. A request that names one
+resource many times could ask for gigabytes."""
 
 MAX_TAGGED_FIELDS = 128
 """Tagged fields in one section. Kafka 3.9 knows five at most in a struct; newer peers add some, never hundreds."""

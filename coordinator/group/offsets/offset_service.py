@@ -189,9 +189,9 @@ class OffsetService:
                 answer = of_all_topics[group.group_id]
             else:
                 answer = yield from self._fetch_group(group, version, require_stable=require_stable)
-                answer.topics = KeptArray(answer.topics)
-            if group.topics is None:
-                of_all_topics[group.group_id] = answer
+                if group.topics is None:
+                    answer.topics = KeptArray(answer.topics)
+                    of_all_topics[group.group_id] = answer
             answers.append(answer)
             yield None
         response = yield from offset_fetch_response(answers, version)

@@ -19,6 +19,8 @@ from tests.support.wire.requests import build
 
 PARTITIONS = 300
 GROWTH_BYTES = 64 << 20
+LARGEST_GROWTH_BYTES = 320 << 20
+"""For an answer of 128 MB in memory and the values that it is made of."""
 SOON_S = 5.0
 """Other tests use the machine at the same time."""
 SETTINGS = {"auto.create.topics.enable": "false", "offsets.topic.num.partitions": "1"}
@@ -116,6 +118,20 @@ def test_an_answer_that_no_frame_can_hold_closes_the_connection(broker: OdradekB
         client.send(build(ApiKey.DESCRIBE_GROUPS, groups=["g"] * 20_000), 0)
         assert client.awaits_close()
     assert growth.bytes() < GROWTH_BYTES
+
+
+def test_an_answer_that_is_too_large_without_repeating_itself_closes_the_connection(broker: OdradekBroker) -> None:
+    """900 KB a mention, each time of the partitions in another order, so that no two mentions have the same answer."""
+    indexes = list(range(PARTITIONS))
+    orders = [indexes[turn % PARTITIONS :] + indexes[: turn % PARTITIONS] for turn in range(800)]
+    asked = [{"group_id": "g", "topics": [{"name": "t", "partition_indexes": order}]} for order in orders]
+    request = build(ApiKey.OFFSET_FETCH, groups=asked)
+    growth, watch = Growth(broker), Watch(broker)
+    with watch.looking(), RawClient(broker.host, broker.port, timeout_s=60) as client:
+        client.send(request, 8)
+        assert client.awaits_close()
+    assert growth.bytes() < LARGEST_GROWTH_BYTES
+    assert watch.longest_s < SOON_S
 
 
 class Growth:

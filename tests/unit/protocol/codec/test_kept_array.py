@@ -113,3 +113,17 @@ def test_what_is_joined_in_memory_is_limited(monkeypatch: pytest.MonkeyPatch) ->
     members = KeptArray(DescribedGroupMember(member_id=f"m{index}") for index in range(10_000))
     shared = DescribeGroupsResponse(groups=[DescribedGroup(members=members) for _ in range(1000)])
     assert size_of(drained(encode_parts_in_steps(shared, 5))) > size
+
+
+def test_a_large_array_that_is_not_kept_counts_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    def members() -> list[DescribedGroupMember]:
+        return [DescribedGroupMember(member_id=f"m{index}") for index in range(1000)]
+
+    different = DescribeGroupsResponse(groups=[DescribedGroup(members=members()) for _ in range(10)])
+    kept = KeptArray(members())
+    same = DescribeGroupsResponse(groups=[DescribedGroup(members=kept) for _ in range(10)])
+    size = len(encode(same, 5))
+    monkeypatch.setattr(codec, "MAX_ENCODED_BYTES", size // 2)
+    assert size_of(drained(encode_parts_in_steps(same, 5))) == size
+    with pytest.raises(TooLargeError):
+        drained(encode_parts_in_steps(different, 5))
