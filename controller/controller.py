@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Final, Protocol, assert_never
 
 from odradek.controller import alter_partition, broker_changes, failover, partition_reassignment, topic_changes
@@ -163,7 +163,7 @@ class Controller:
             return AlterPartitionResponse(error_code=error.code)
 
     async def elect_leaders(
-        self, partitions: frozenset[TopicPartition], election_type: ev.ElectionType
+        self, partitions: Set[TopicPartition], election_type: ev.ElectionType
     ) -> ev.ElectionResults:
         """Elect preferred or unclean leaders. Returns the new leader of each partition, or its error."""
         trigger = ev.ElectionTrigger.ADMIN_CLIENT
@@ -181,7 +181,7 @@ class Controller:
         return await self.events.request(lambda reply: ev.ApiPartitionReassignment(targets, reply))
 
     async def list_partition_reassignments(
-        self, partitions: frozenset[TopicPartition] | None
+        self, partitions: Set[TopicPartition] | None
     ) -> Mapping[TopicPartition, ReplicaAssignment]:
         """The reassignments of these partitions, for None of all."""
         return await self.events.request(lambda reply: ev.ListPartitionReassignments(partitions, reply))

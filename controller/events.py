@@ -4,18 +4,19 @@ Events come from watches, from the controller itself, and from requests of broke
 for their result. The reply of an event that is dropped, because the session expired or the broker shuts down, gets
 NOT_CONTROLLER.
 
-The events are no dataclasses, because these make start-up slower. Those that watchers put can be compared. The others
-are tuples, which nothing compares: tuples of different classes with the same fields are equal.
+Events that watchers put can be compared. The others are tuples, which nothing compares: tuples of different classes
+with the same fields are equal.
 
 Kafka: ControllerEvent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from enum import Enum, IntEnum
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
+from odradek.controller.model.compared_by_fields import ComparedByFields
 from odradek.controller.model.reassignment import ReplicaAssignment
 from odradek.controller.znodes.features import FeatureUpdate
 from odradek.controller.znodes.znodes import ProducerIdsBlock
@@ -55,58 +56,25 @@ ElectionResults: TypeAlias = "Mapping[TopicPartition, int | KafkaError]"
 ReassignmentResults: TypeAlias = "Mapping[TopicPartition, KafkaError | None]"
 
 
-class _Bare:
-    """An event without fields; events of one class are equal."""
-
-    __slots__ = ()
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other)
-
-    def __hash__(self) -> int:
-        return hash(type(self))
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
-
-
-class _About:
-    """An event about one thing; events of one class about the same are equal."""
-
-    __slots__ = ("_about",)
-
-    def __init__(self, about: int | str) -> None:
-        self._about = about
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _About) and type(self) is type(other) and self._about == other._about
-
-    def __hash__(self) -> int:
-        return hash((type(self), self._about))
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._about!r})"
-
-
-class Startup(_Bare):
+class Startup(ComparedByFields):
     """The broker has started: watch the controller's node and take part in the election."""
 
     __slots__ = ()
 
 
-class ControllerChange(_Bare):
+class ControllerChange(ComparedByFields):
     """`/controller` was created or changed."""
 
     __slots__ = ()
 
 
-class Reelect(_Bare):
+class Reelect(ComparedByFields):
     """`/controller` was deleted."""
 
     __slots__ = ()
 
 
-class DeleteController(_About):
+class DeleteController(ComparedByFields):
     """The failover of this broker has failed: delete `/controller`, so that a broker is elected again.
 
     `fence`: the fencing token of the failed election. Kafka: KafkaController.triggerControllerMove.
@@ -115,11 +83,10 @@ class DeleteController(_About):
     __slots__ = __match_args__ = ("fence",)
 
     def __init__(self, fence: int) -> None:
-        super().__init__(fence)
         self.fence = fence
 
 
-class RegisterBrokerAndReelect(_Bare):
+class RegisterBrokerAndReelect(ComparedByFields):
     """A new session has begun: register the broker again, with a new broker epoch, and take part in the election."""
 
     __slots__ = ()
@@ -131,57 +98,55 @@ class Expire(NamedTuple):
     reply: Reply[None]
 
 
-class BrokerChange(_Bare):
+class BrokerChange(ComparedByFields):
     """The list of registered brokers changed."""
 
     __slots__ = ()
 
 
-class BrokerModifications(_About):
+class BrokerModifications(ComparedByFields):
     """A broker changed its registration."""
 
     __slots__ = __match_args__ = ("broker_id",)
 
     def __init__(self, broker_id: int) -> None:
-        super().__init__(broker_id)
         self.broker_id = broker_id
 
 
-class TopicChange(_Bare):
+class TopicChange(ComparedByFields):
     """Topics were created or deleted."""
 
     __slots__ = ()
 
 
-class PartitionModifications(_About):
+class PartitionModifications(ComparedByFields):
     """A topic node changed: partitions may have been added."""
 
     __slots__ = __match_args__ = ("topic",)
 
     def __init__(self, topic: str) -> None:
-        super().__init__(topic)
         self.topic = topic
 
 
-class TopicDeletion(_Bare):
+class TopicDeletion(ComparedByFields):
     """The list of topics to delete changed."""
 
     __slots__ = ()
 
 
-class IsrChangeNotification(_Bare):
+class IsrChangeNotification(ComparedByFields):
     """Leaders with a Kafka before 2.7 have written ISRs themselves."""
 
     __slots__ = ()
 
 
-class LogDirEventNotification(_Bare):
+class LogDirEventNotification(ComparedByFields):
     """A log directory of a broker has failed."""
 
     __slots__ = ()
 
 
-class ZkPartitionReassignment(_Bare):
+class ZkPartitionReassignment(ComparedByFields):
     """`/admin/reassign_partitions` was created."""
 
     __slots__ = ()
@@ -209,32 +174,31 @@ class TopicDeletionStopReplicaResponseReceived(NamedTuple):
     partition_errors: Mapping[TopicPartition, int]
 
 
-class AutoPreferredReplicaLeaderElection(_Bare):
+class AutoPreferredReplicaLeaderElection(ComparedByFields):
     """The periodic check for brokers that do not lead enough of their preferred partitions."""
 
     __slots__ = ()
 
 
-class UncleanLeaderElectionEnable(_Bare):
+class UncleanLeaderElectionEnable(ComparedByFields):
     """The default of unclean.leader.election.enable became true."""
 
     __slots__ = ()
 
 
-class TopicUncleanLeaderElectionEnable(_About):
+class TopicUncleanLeaderElectionEnable(ComparedByFields):
     """A topic's unclean.leader.election.enable became true."""
 
     __slots__ = __match_args__ = ("topic",)
 
     def __init__(self, topic: str) -> None:
-        super().__init__(topic)
         self.topic = topic
 
 
 class ReplicaLeaderElection(NamedTuple):
     """Elect leaders of these partitions, for None of those in `/admin/preferred_replica_election`."""
 
-    partitions: frozenset[TopicPartition] | None
+    partitions: Set[TopicPartition] | None
     election_type: ElectionType
     trigger: ElectionTrigger
     reply: Reply[ElectionResults] | None = None
@@ -274,7 +238,7 @@ class ApiPartitionReassignment(NamedTuple):
 class ListPartitionReassignments(NamedTuple):
     """The reassignments of these partitions, for None of all."""
 
-    partitions: frozenset[TopicPartition] | None
+    partitions: Set[TopicPartition] | None
     reply: Reply[Mapping[TopicPartition, ReplicaAssignment]]
 
 

@@ -106,7 +106,8 @@ SMALL_REQUEST_PARTITIONS: Final = 64
 """A request of up to this many partitions is served without slices: there each microsecond counts."""
 
 SMALL_REQUEST_BYTES: Final = 64 * SMALL_REQUEST_PARTITIONS
-"""A frame of this size cannot contain more than `SMALL_REQUEST_PARTITIONS` partitions with a batch."""
+"""A frame of this size is served without slices: it contains at most `SMALL_REQUEST_PARTITIONS` partitions with a
+batch, or some hundred partitions or members of a group."""
 
 
 def now_or_in_slices(broker: Services, ctx: RequestContext, request: Request, work: Steps, *, is_small: bool) -> None:

@@ -28,6 +28,8 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from odradek.controller.model.compared_by_fields import ComparedByFields
+
 ANY_VERSION: Final = -1
 NO_OWNER: Final = 0
 
@@ -156,26 +158,10 @@ ResultT = TypeVar("ResultT")
 ResultT_co = TypeVar("ResultT_co", covariant=True)
 
 
-class Operation(Generic[ResultT_co]):
-    """One request to the tree; the type parameter is its result. Two that ask for the same are equal.
-
-    Not a dataclass: these make start-up slower.
-    """
+class Operation(ComparedByFields, Generic[ResultT_co]):
+    """One request to the tree; the type parameter is its result. Two that ask for the same are equal."""
 
     __slots__: tuple[str, ...] = ()
-
-    def _fields(self) -> tuple[object, ...]:
-        return tuple(getattr(self, name) for name in self.__slots__)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Operation) and type(self) is type(other) and self._fields() == other._fields()
-
-    def __hash__(self) -> int:
-        return hash((type(self), self._fields()))
-
-    def __repr__(self) -> str:
-        fields = ", ".join(f"{name}={value!r}" for name, value in zip(self.__slots__, self._fields(), strict=True))
-        return f"{type(self).__name__}({fields})"
 
 
 class GetData(Operation[DataAndStat]):

@@ -25,7 +25,7 @@ from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.sliced_work import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Set
 
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
@@ -44,17 +44,16 @@ async def _elect(broker: Services, ctx: RequestContext, request: ElectLeadersReq
         election_type = ElectionType(request.election_type)
     except ValueError:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}") from None
+    partitions: Set[TopicPartition]
     if request.topic_partitions is None:
         states = broker.metadata_cache.snapshot.partitions
         partitions = await collected(TopicPartition(topic, index) for topic, found in states.items() for index in found)
     else:
-        partitions = frozenset(
-            {
-                TopicPartition(topic.topic, index)
-                async for topic in in_turns(request.topic_partitions)
-                async for index in in_turns(topic.partitions)
-            }
-        )
+        partitions = {
+            TopicPartition(topic.topic, index)
+            async for topic in in_turns(request.topic_partitions)
+            async for index in in_turns(topic.partitions)
+        }
     deadline_ms = ctx.received_ms + request.timeout_ms
     try:
         outcomes = await broker.controller.elect_leaders(partitions, election_type)

@@ -31,13 +31,11 @@ def handle(broker: Services, ctx: RequestContext, request: ListPartitionReassign
 async def _list(broker: Services, ctx: RequestContext, request: ListPartitionReassignmentsRequest) -> None:
     wanted = None
     if request.topics is not None:
-        wanted = frozenset(
-            {
-                TopicPartition(topic.name, index)
-                async for topic in in_turns(request.topics)
-                async for index in in_turns(topic.partition_indexes)
-            }
-        )
+        wanted = {
+            TopicPartition(topic.name, index)
+            async for topic in in_turns(request.topics)
+            async for index in in_turns(topic.partition_indexes)
+        }
     topics: dict[str, list[OngoingPartitionReassignment]] = {}
     async for tp, assignment in in_turns((await broker.controller.list_partition_reassignments(wanted)).items()):
         topics.setdefault(tp.topic, []).append(

@@ -5,13 +5,14 @@ Kafka: RequestMetrics.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from odradek.broker.metrics.family import Family, Histograms, Sample, counters, summaries
 from odradek.broker.metrics.labels import labelled
 from odradek.broker.metrics.request_metrics import RequestMetrics, error_name
 from odradek.broker.metrics.view import View
+from odradek.timer.histogram import Histogram
 
 _MBEAN: Final = "kafka.network:type=RequestMetrics,name="
 _NAME: Final = "kafka_network_requestmetrics_"
@@ -63,20 +64,17 @@ def _request_bytes(view: View) -> Histograms:
         yield labelled(request=name), metrics.request_bytes
 
 
-def _message_conversions(view: View) -> Histograms:
-    for name in _CONVERTING:
-        metrics = view.requests.by_name.get(name)
-        if metrics is not None:
-            metrics.settle()
-            yield labelled(request=name), metrics.message_conversions_time
+def _of_converting(histogram: Callable[[RequestMetrics], Histogram]) -> Callable[[View], Histograms]:
+    """The samples of a histogram that requests with records have."""
 
+    def read(view: View) -> Histograms:
+        for name in _CONVERTING:
+            metrics = view.requests.by_name.get(name)
+            if metrics is not None:
+                metrics.settle()
+                yield labelled(request=name), histogram(metrics)
 
-def _temporary_memory(view: View) -> Histograms:
-    for name in _CONVERTING:
-        metrics = view.requests.by_name.get(name)
-        if metrics is not None:
-            metrics.settle()
-            yield labelled(request=name), metrics.temporary_memory_bytes
+    return read
 
 
 assert len(_TIMES) == len(RequestMetrics.TIMES)
@@ -108,7 +106,7 @@ REQUEST_FAMILIES: Final = (
         f"{_NAME}messageconversionstimems",
         ("request",),
         "Milliseconds of writing records anew, of the last five minutes: produced ones, and those for old consumers.",
-        _message_conversions,
+        _of_converting(lambda metrics: metrics.message_conversions_time),
         mbean=f"{_MBEAN}MessageConversionsTimeMs,request=",
     ),
     summaries(
@@ -116,7 +114,7 @@ REQUEST_FAMILIES: Final = (
         ("request",),
         "Bytes of memory that writing records anew took, of the last five minutes; 0 for compressed records that stay "
         "as they are, which Apache Kafka decompresses.",
-        _temporary_memory,
+        _of_converting(lambda metrics: metrics.temporary_memory_bytes),
         mbean=f"{_MBEAN}TemporaryMemoryBytes,request=",
     ),
 )

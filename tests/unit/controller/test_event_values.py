@@ -12,7 +12,7 @@ def test_events_are_equal_within_their_class() -> None:
     assert BrokerModifications(1) != BrokerModifications(2)
     assert BrokerModifications(1) != DeleteController(1)
     assert Startup() != BrokerModifications(1)
-    assert repr(BrokerModifications(1)) == "BrokerModifications(1)"
+    assert repr(BrokerModifications(1)) == "BrokerModifications(broker_id=1)"
 
 
 def test_requests_are_equal_within_their_class() -> None:
