@@ -10,7 +10,6 @@ from pathlib import Path
 
 import aiokafka
 import confluent_kafka
-import kafka
 import pytest
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor as AiokafkaRange
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor as AiokafkaRoundRobin
@@ -22,6 +21,7 @@ from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAs
 from tests.support.admin import Admin
 from tests.support.broker import Broker
 from tests.support.loads.group_member import KillableMember, Member, await_shares, partitions_of
+from tests.support.loads.kafka_python_member import kafka_python_members
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.oracle
@@ -103,30 +103,9 @@ def test_two_aiokafka_members(
 def test_two_kafka_python_members_with_the_sticky_assignor(
     broker: Broker, two_topics: dict[str, int], unique: Callable[[str], str]
 ) -> None:
-    group = unique("sticky")
-    consumers = [
-        kafka.KafkaConsumer(
-            *two_topics,
-            bootstrap_servers=broker.bootstrap,
-            group_id=group,
-            partition_assignment_strategy=[KafkaPythonSticky],
-            heartbeat_interval_ms=100,
-            session_timeout_ms=6000,
-        )
-        for _ in range(2)
-    ]
-    try:
-
-        def shares() -> list[set[tuple[str, int]]]:
-            for consumer in consumers:
-                consumer.poll(timeout_ms=50)
-            return [{(p.topic, p.partition) for p in consumer.assignment()} for consumer in consumers]
-
-        first, second = eventually(shares, accept=lambda s: [len(s[0]), len(s[1])] == [3, 3], timeout_s=30)
-        assert first | second == set(partitions_of(two_topics))
-    finally:
-        for consumer in consumers:
-            consumer.close()
+    config = {"partition_assignment_strategy": [KafkaPythonSticky]}
+    with kafka_python_members(broker.bootstrap, unique("sticky"), two_topics, 2, **config) as members:
+        await_shares(members, partitions_of(two_topics), (3, 3))
 
 
 def test_members_of_different_clients_share_a_group(

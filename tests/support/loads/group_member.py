@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Self
+from typing import Protocol, Self
 
 import confluent_kafka
 
@@ -19,6 +19,14 @@ from tests.support.waiting import eventually
 
 Owned = frozenset[tuple[str, int]]
 STABLE_TIMEOUT_S = 20
+
+
+class Owner(Protocol):
+    """A member of a group, of any client."""
+
+    @property
+    def owned(self) -> Owned:
+        """What it has been assigned and not been told to give up."""
 
 
 class Member:
@@ -78,7 +86,7 @@ class Member:
         self.revocations.append(frozenset((p.topic, p.partition) for p in partitions))
 
 
-def await_shares(members: Sequence[Member], partitions: Owned, sizes: Sequence[int]) -> list[Owned]:
+def await_shares(members: Sequence[Owner], partitions: Owned, sizes: Sequence[int]) -> list[Owned]:
     """Wait until the members own all of `partitions`, none twice, in shares of these sizes (in any order)."""
 
     def settled(shares: list[Owned]) -> bool:

@@ -222,6 +222,9 @@ class _KafkaPythonConsumer(_Polled):
             enable_auto_commit=False,
             heartbeat_interval_ms=100,
         )
+        # Else it may join before it knows the topic, join again for that reason, and get stuck when a poll ends in
+        # this join: see `kafka_python_member`.
+        assert self._consumer.partitions_for_topic(topic)
         super().__init__(group_id)
 
     def poll(self) -> None:

@@ -106,10 +106,12 @@ def test_rebalances_offsets_and_lag(broker: Broker, client: ClientKind, closing:
     second = closing(client.consumer(bootstrap, "g", "t", "second"))
     both = group.wait_for_state("Stable", members=2)
     assert both.generation > alone.generation
-    assert sorted(each.client_id for each in both.members) == ["first", "second"]
+    ids = {each.client_id: each.member_id for each in both.members}
+    assert sorted(ids) == ["first", "second"]
     second.close()
     after = group.wait_for(lambda each: each.state == "Stable" and len(each.members) == 1)
-    assert after.history[-1].left
+    # A client may join once more after that: kafka-python does when its poll has ended before its join.
+    assert [each.left for each in after.history if each.left] == [(ids["second"],)]
     first.close()
     empty = group.wait_for_state("Empty")
     assert [len(each.members) for each in empty.history if each.ended_ms][-1] == 0
