@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.apis.authorization import require
@@ -28,6 +29,8 @@ from odradek.protocol.messages.alter_client_quotas import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
 
@@ -69,12 +72,17 @@ async def _alter_one(
             has_address=partial(_has_address, broker),
         )
     except KafkaError as error:
-        logger.info("Error encountered while updating client quotas of %s: %s", entity, error)
+        logger.info("Error encountered while updating client quotas of %s: %s", _shown(entity), error)
         return error.as_value()
     except TreeError as error:
-        logger.error("Error encountered while updating client quotas of %s: %s", entity, error)
+        logger.error("Error encountered while updating client quotas of %s: %s", _shown(entity), error)
         return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
     return None
+
+
+def _shown(entity: Mapping[str, str | None]) -> dict[str, str | None]:
+    """For the log: a client may name as many types as fit into a request, but there are no more than these."""
+    return dict(islice(entity.items(), len(_ORDER)))
 
 
 async def _has_address(broker: Services, host: str) -> bool:

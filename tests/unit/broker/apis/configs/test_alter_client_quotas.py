@@ -36,3 +36,18 @@ def test_hosts_of_many_requests_take_one_thread_of_the_pool(tmp_path: Path, monk
             assert broker.settle(lambda: sum(each.is_over for each in asked) == number)  # noqa: B023 - used at once
             assert isinstance(waiting.answer, AlterClientQuotasResponse)
             assert [entry.error_code for entry in waiting.answer.entries] == [ErrorCode.INVALID_REQUEST]
+
+
+def test_the_log_line_of_an_entity_of_many_types_is_short(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A request of 1 MB names 100,000 types: a line of that length holds the event loop for 50 ms."""
+    caplog.set_level("INFO")
+    entity = [{"entity_type": f"type-{number}", "entity_name": "x"} for number in range(2000)]
+    with in_process_broker(tmp_path) as broker:
+        request = build(ApiKey.ALTER_CLIENT_QUOTAS, entries=[{"entity": entity, "ops": []}], validate_only=True)
+        waiting = broker.send(request, 1)
+        assert broker.settle(lambda: waiting.is_over)
+    assert isinstance(waiting.answer, AlterClientQuotasResponse)
+    assert len(waiting.answer.entries[0].entity) == 2000
+    (line,) = [each.getMessage() for each in caplog.records if "client quotas of" in each.getMessage()]
+    assert "'type-2'" in line
+    assert len(line) < 300
