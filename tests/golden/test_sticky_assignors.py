@@ -1,7 +1,7 @@
 """The assignors cooperative-sticky and sticky beside Java's, on groups whose members come and go.
 
-`assignors/cooperative-sticky-3.9.1.txt` was written by `assignors/CaptureCooperativeSticky.java` (seed 1, 60 groups),
-`assignors/sticky-3.9.1.txt` by `assignors/CaptureSticky.java` (seed 1, 100 groups).
+`assignors/cooperative-sticky-3.9.1.txt` (seed 1, 60 groups) and `assignors/sticky-3.9.1.txt` (seed 1, 100 groups) were
+written by `assignors/CaptureSticky.java`.
 """
 
 from __future__ import annotations
