@@ -50,7 +50,7 @@ class ElectionTrigger(Enum):
     ADMIN_CLIENT = "AdminClientTriggered"
 
 
-ElectionResults: TypeAlias = "Mapping[TopicPartition, int | KafkaError]"
+ElectionResults: TypeAlias = "dict[TopicPartition, int | KafkaError]"
 """The new leader of each partition, or the error."""
 
 ReassignmentResults: TypeAlias = "Mapping[TopicPartition, KafkaError | None]"

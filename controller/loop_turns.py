@@ -50,6 +50,21 @@ async def counted(items: Iterable[KeyT]) -> dict[KeyT, int]:
     return found
 
 
+async def let_go(items: set[KeyT] | dict[KeyT, ItemT]) -> None:
+    """Remove all items, with turns of the loop in between: 300,000 partitions that are freed at once take 110 ms."""
+
+    def removed() -> Iterator[None]:
+        while items:
+            if isinstance(items, set):
+                items.pop()
+            else:
+                items.popitem()
+            yield
+
+    async for _ in in_turns(removed()):
+        pass
+
+
 async def collected(items: Iterable[KeyT]) -> frozenset[KeyT]:
     """All items in a set, with turns of the loop while it is made."""
     found = set()

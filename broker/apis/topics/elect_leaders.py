@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.apis.authorization import require
 from odradek.controller.events import ElectionType
-from odradek.controller.loop_turns import collected, in_turns
+from odradek.controller.loop_turns import in_turns, let_go
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.elect_leaders import (
@@ -25,7 +25,7 @@ from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.sliced_work import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Set
+    from collections.abc import Generator
 
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
@@ -44,10 +44,13 @@ async def _elect(broker: Services, ctx: RequestContext, request: ElectLeadersReq
         election_type = ElectionType(request.election_type)
     except ValueError:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}") from None
-    partitions: Set[TopicPartition]
     if request.topic_partitions is None:
         states = broker.metadata_cache.snapshot.partitions
-        partitions = await collected(TopicPartition(topic, index) for topic, found in states.items() for index in found)
+        partitions = {
+            TopicPartition(topic, index)
+            async for topic, found in in_turns(states.items())
+            async for index in in_turns(found)
+        }
     else:
         partitions = {
             TopicPartition(topic.topic, index)
@@ -82,6 +85,8 @@ async def _elect(broker: Services, ctx: RequestContext, request: ElectLeadersReq
             ]
         )
     )
+    await let_go(outcomes)
+    await let_go(partitions)
 
 
 def error_response(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.authorization import authorize_cluster
-from odradek.controller.loop_turns import in_turns
+from odradek.controller.loop_turns import in_turns, let_go
 from odradek.controller.model.acls import AclOperation
 from odradek.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
@@ -29,7 +29,7 @@ def handle(broker: Services, ctx: RequestContext, request: ListPartitionReassign
 
 
 async def _list(broker: Services, ctx: RequestContext, request: ListPartitionReassignmentsRequest) -> None:
-    wanted = None
+    wanted: set[TopicPartition] | None = None
     if request.topics is not None:
         wanted = {
             TopicPartition(topic.name, index)
@@ -53,3 +53,5 @@ async def _list(broker: Services, ctx: RequestContext, request: ListPartitionRea
             ],
         )
     )
+    if wanted is not None:
+        await let_go(wanted)

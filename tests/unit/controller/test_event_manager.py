@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
+from collections.abc import Mapping
 
 import pytest
 
 from odradek.controller import events as ev
 from odradek.controller.event_manager import ControllerEventManager, FutureReply
+from odradek.controller.model.reassignment import ReplicaAssignment
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import ManualClock
 from tests.support.async_test import async_test
 
@@ -44,6 +48,28 @@ async def test_one_event_at_a_time_in_order() -> None:
     handler.gate.set()
     await events.settle()
     assert handler.log == [f"{step} {name}" for name in ("before", "a", "b") for step in ("begin", "end")]
+    await events.close()
+
+
+class _Partitions(set[TopicPartition]):
+    """A set to which there may be a weak reference."""
+
+
+@async_test
+async def test_an_event_is_forgotten_when_it_is_handled() -> None:
+    """It may name 300,000 partitions, and the next event may come hours later."""
+    handler = _Handler()
+    events = ControllerEventManager(handler.handle, ManualClock().monotonic_ms)
+    events.start()
+    partitions = _Partitions()
+    forgotten = weakref.ref(partitions)
+    reply: asyncio.Future[Mapping[TopicPartition, ReplicaAssignment]] = asyncio.get_running_loop().create_future()
+    events.put(ev.ListPartitionReassignments(partitions, FutureReply(reply)))
+    del partitions
+    assert forgotten() is not None
+    await events.settle()
+    assert handler.log == ["begin ListPartitionReassignments", "end ListPartitionReassignments"]
+    assert forgotten() is None
     await events.close()
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Generator
 from random import Random
 
-from odradek.controller.loop_turns import ITEMS_A_TURN, collected, in_turns, result_in_turns
+from odradek.controller.loop_turns import ITEMS_A_TURN, collected, in_turns, let_go, result_in_turns
 from odradek.timer.sliced_work import SLICE_MS
 from tests.support.async_test import async_test
 from tests.support.simulation.environment.virtual_loop import VirtualLoop
@@ -68,6 +69,27 @@ async def test_what_is_collected_leaves_others_their_turn() -> None:
     await other()
     assert await work == frozenset(range(3 * ITEMS_A_TURN))
     assert turns >= 3
+
+
+@async_test
+async def test_many_items_are_let_go_with_turns_of_others() -> None:
+    items = set(range(3 * ITEMS_A_TURN))
+    by_key = dict.fromkeys(items)
+    left: list[int] = []
+
+    async def other() -> None:
+        while items:
+            left.append(len(items) + len(by_key))
+            await asyncio.sleep(0)
+
+    observing = asyncio.ensure_future(other())
+    await asyncio.sleep(0)
+    await let_go(by_key)
+    await let_go(items)
+    await observing
+    assert not by_key
+    assert len(left) > 5
+    assert all(before - after <= ITEMS_A_TURN for before, after in itertools.pairwise(left))
 
 
 @async_test
