@@ -53,7 +53,7 @@ class Contenders:
     def zookeeper(self) -> ZooKeeper:
         """One for all, started when it is needed first."""
         if self._zookeeper is None:
-            self._zookeeper = ZooKeeper(self.directory / "zookeeper")
+            self._zookeeper = ZooKeeper(self.directory / "zookeeper", {"forceSync": "yes"})
             self._zookeeper.start()
         return self._zookeeper
 

@@ -6,7 +6,7 @@ A producer and a consumer work all the time. They change over while the brokers 
 from __future__ import annotations
 
 import threading
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from functools import cached_property, partial
@@ -153,8 +153,9 @@ class Work:
         self.acknowledged: dict[int, tuple[int, int]] = {}
         """The partition and the offset of each number."""
         self.failed: list[str] = []
-        self.received: defaultdict[int, dict[int, int]] = defaultdict(dict)
-        """The numbers of each partition by their offset."""
+        self.received: dict[int, dict[int, int]] = {partition: {} for partition in range(PARTITIONS)}
+        """The numbers of each partition by their offset. They change until the end; other threads ask for lengths."""
+        self.largest_received = -1
         self._ends = threading.Event()
         self._threads = [threading.Thread(target=work) for work in (self._produce, self._consume)]
 
@@ -196,7 +197,9 @@ class Work:
         while not self._ends.is_set():
             for message in consumer.consume(500, 0.2):
                 if message.error() is None:
-                    self.received[message.partition()][message.offset()] = int(message.value())
+                    number = int(message.value())
+                    self.received[message.partition()][message.offset()] = number
+                    self.largest_received = max(self.largest_received, number)
         consumer.close()
 
 
@@ -229,13 +232,10 @@ def prepare(cluster: MovingCluster) -> None:
 def working(cluster: MovingCluster, protocol: str, first: int) -> Iterator[Work]:
     """The work goes on until records of this producer have come to the consumer."""
     with Work(cluster.client(protocol), first) as work:
-        eventually(lambda: min(map(len, work.received.values()), default=0) > 0, timeout_s=TIMEOUT_S)
+        eventually(lambda: min(map(len, work.received.values())) > 0, timeout_s=TIMEOUT_S)
         yield work
         end = work.next_number
-        eventually(
-            lambda: any(number >= end for found in work.received.values() for number in found.values()),
-            timeout_s=TIMEOUT_S,
-        )
+        eventually(lambda: work.largest_received >= end, timeout_s=TIMEOUT_S)
     assert work.failed == []
 
 

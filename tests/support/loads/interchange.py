@@ -140,7 +140,8 @@ def run_leg(relay: Relay, ledger: Ledger, target: Target, before: Ending, ending
     eventually(lambda: cleaned_up_to(relay.log_dir, "compacted"), accept=lambda offset: offset > last - 20)
     ledger.check(broker)
     ledger.check_identities(broker)
-    assert [line for line in broker.log_text().splitlines() if "ERROR" in line] == []
+    errors = [line for line in broker.log_text().splitlines() if "ERROR" in line]
+    assert not errors, errors
     assert "is in use" in relay.copy_metadata(target, OTHER[target])
     relay.end(target, ending)
     ledger.check_epochs(relay.log_dir)

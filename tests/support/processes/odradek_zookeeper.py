@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.support.processes.apache.jvm import REPOSITORY
 from tests.support.processes.ports import free_port
 from tests.support.processes.process import ManagedProcess
-from tests.support.processes.zookeeper_process import ZooKeeperProcess
+from tests.support.processes.zookeeper_process import SETTINGS, ZooKeeperProcess
 
 START_TIMEOUT_S = 20
 STARTED = r"\[ZooKeeperServer\] started"
@@ -27,8 +27,7 @@ class OdradekZooKeeper(ZooKeeperProcess):
         directory.mkdir(parents=True, exist_ok=True)
         self.port = port or free_port()
         config = directory / "zoo.cfg"
-        given = {"tickTime": "500", "maxClientCnxns": "0", **(settings or {})}
-        lines = {**given, "dataDir": str(directory / "data"), "clientPort": str(self.port)}
+        lines = {**SETTINGS, **(settings or {}), "dataDir": str(directory / "data"), "clientPort": str(self.port)}
         config.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
         command = [sys.executable, "-m", "odradek", "zookeeper", "--config", str(config)]
         python_path = [str(REPOSITORY / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]

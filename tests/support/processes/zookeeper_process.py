@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 from tests.support.processes import pauses
 from tests.support.processes.process import ManagedProcess
+
+SETTINGS: Final[Mapping[str, str]] = {"tickTime": "500", "maxSessionTimeout": "60000", "maxClientCnxns": "0"}
+"""Of both kinds. By default a session lasts 20 ticks at most: 10 s, where Kafka's default asks for 18."""
 
 
 class ZooKeeperProcess:

@@ -16,7 +16,7 @@ from tests.support.broker import FAST_SETTINGS
 from tests.support.processes.apache.jvm import QUICK_START, java_command
 from tests.support.processes.ports import free_port
 from tests.support.processes.process import ManagedProcess
-from tests.support.processes.zookeeper_process import ZooKeeperProcess
+from tests.support.processes.zookeeper_process import SETTINGS, ZooKeeperProcess
 from tests.support.waiting import eventually
 
 METADATA = 3
@@ -54,17 +54,26 @@ class ZooKeeper(ZooKeeperProcess):
         host: str = "127.0.0.1",
         prefix: Sequence[str] = (),
     ) -> None:
-        """`prefix`: a command that runs the server's on `host`."""
+        """`prefix`: a command that runs the server's on `host`.
+
+        Unless `settings` say so, it does not wait for its disk: all sessions would expire where other processes keep
+        the disk busy for some seconds, and no test cuts its power.
+        """
         super().__init__()
         directory.mkdir(parents=True, exist_ok=True)
         self.host = host
         self.port = free_port()
         config = directory / "zoo.cfg"
-        config.write_text(
-            f"tickTime=500\ndataDir={directory / 'data'}\nclientPort={self.port}\nclientPortAddress={host}\n"
-            "admin.enableServer=false\nmaxClientCnxns=0\n"
-            + "".join(f"{key}={value}\n" for key, value in (settings or {}).items())
-        )
+        lines = {
+            **SETTINGS,
+            "dataDir": str(directory / "data"),
+            "clientPort": str(self.port),
+            "clientPortAddress": host,
+            "admin.enableServer": "false",
+            "forceSync": "no",
+            **(settings or {}),
+        }
+        config.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
         log4j = directory / "log4j.properties"
         log4j.write_text(LOG4J.replace("log4j.logger.org.apache.zookeeper=WARN\n", ""))
         command = java_command(
