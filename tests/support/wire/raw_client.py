@@ -14,7 +14,8 @@ from odradek.protocol.api import API
 from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.headers import RequestHeader, decode_response, encode_request
 
-ANSWER_TIMEOUT_S = 15
+ANSWER_TIMEOUT_S = 60
+"""A new JVM takes up to 2 s of processor time for its first request of a kind; a busy machine gives it little."""
 CLIENT_ID = "raw"
 
 
