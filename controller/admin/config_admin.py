@@ -22,7 +22,7 @@ from odradek.controller.znodes import znodes
 from odradek.controller.znodes.config_nodes import change_entity_config
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_configs import DescribeConfigsResourceResult, DescribeConfigsSynonym
-from odradek.storage.config.config_def import ConfigDef, ConfigError, ConfigType, to_text
+from odradek.storage.config.config_def import ConfigDef, ConfigError, ConfigType, parse_int32, to_text
 from odradek.storage.config.log_config import (
     TOPIC_CONFIG_SYNONYMS,
     TOPIC_CONFIGS,
@@ -219,9 +219,7 @@ class ConfigAdmin:
         self, resource: ResourceChanges, validate_only: bool, require_right: RequireRight, *, is_incremental: bool
     ) -> None:
         name = resource.resource_name
-        if name:
-            self._check_is_own_id(name)
-        entity_path = f"brokers/{name or znodes.DEFAULT_ENTITY}"
+        entity_path = f"brokers/{self._own_id(name) if name else znodes.DEFAULT_ENTITY}"
         stored = await self._client.entity_config(entity_path) if is_incremental else {}
         base = await self._broker_configs.from_persistent(stored, per_broker=bool(name))
         configs = apply_changes(base, resource.changes, self._broker_configs.definition)
@@ -246,15 +244,16 @@ class ConfigAdmin:
                 raise KafkaError(ErrorCode.INVALID_CONFIG, message) from error
             await change_entity_config(self._client, entity_path, persistent)
 
-    def _check_is_own_id(self, name: str) -> None:
-        try:
-            broker_id = int(name)
-        except ValueError:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}") from None
+    def _own_id(self, name: str) -> int:
+        """This broker's id, which a request may also write as `+0` or `00`. Raises: KafkaError for another broker's."""
+        broker_id = parse_int32(name)
+        if broker_id is None:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
         if broker_id != self._broker_id:
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {self._broker_id}, but received {name}"
             )
+        return broker_id
 
 
 def _policy_metadata(resource: ConfigResource, changes: Sequence[ConfigChange]) -> AlterConfigMetadata:

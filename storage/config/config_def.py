@@ -124,6 +124,13 @@ def parse_integer(text: str) -> int | None:
     return None if match is None else int(match[1] + match[2])
 
 
+def parse_int32(text: str) -> int | None:
+    """The number that Java's `Integer.parseInt` reads; None for blanks, underscores and what has no 32 bits."""
+    low, high = _BOUNDS[ConfigType.INT]
+    number = parse_integer(text)
+    return number if number is not None and low <= number <= high else None
+
+
 def parse_type(name: str, text: str, config_type: ConfigType) -> ConfigValue:
     """Parse a text as a value of the type. Raises ConfigError. Kafka: ConfigDef.parseType."""
     trimmed = text.strip()

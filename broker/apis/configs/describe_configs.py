@@ -26,6 +26,7 @@ from odradek.protocol.messages.describe_configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
+from odradek.storage.config.config_def import parse_int32
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -126,10 +127,9 @@ async def _describe(broker: Services, kind: int, name: str) -> list[DescribeConf
 
 
 def _require_own_id(broker: Services, name: str, expectation: str) -> None:
-    try:
-        broker_id = int(name)
-    except ValueError:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}") from None
+    broker_id = parse_int32(name)
+    if broker_id is None:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
     if broker_id != broker.broker_id:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, f"Unexpected broker id, {expectation.format(broker.broker_id, name)}"

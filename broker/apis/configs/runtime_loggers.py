@@ -14,6 +14,7 @@ from odradek.broker.machine.logger_levels import CLIENTS_MAX, LEVELS, ROOT_LOGGE
 from odradek.controller.model.config_codes import AlterOperation
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_configs import DescribeConfigsResourceResult
+from odradek.storage.config.config_def import parse_int32
 
 if TYPE_CHECKING:
     from odradek.broker.machine.logger_levels import LoggerLevels
@@ -40,12 +41,9 @@ def alter_loggers(levels: LoggerLevels, resource: ResourceChanges, broker_id: in
     Raises: KafkaError INVALID_REQUEST for another broker's name or an operation other than set and delete;
     INVALID_CONFIG for an unknown logger or level.
     """
-    try:
-        named_id = int(resource.resource_name)
-    except ValueError:
-        raise KafkaError(
-            ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {resource.resource_name}"
-        ) from None
+    named_id = parse_int32(resource.resource_name)
+    if named_id is None:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {resource.resource_name}")
     if named_id != broker_id:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, f"Unexpected node id. Expected {broker_id}, but received {named_id}"

@@ -183,6 +183,14 @@ async def test_incremental_alter_changes_key_by_key() -> None:
             ErrorCode.INVALID_REQUEST,
             "Node id must be an integer, but it is: x",
         ),
+        *(
+            (
+                changes(BROKER, name, ConfigChange("log.cleaner.threads", "1")),
+                ErrorCode.INVALID_REQUEST,
+                f"Node id must be an integer, but it is: {name}",
+            )
+            for name in (" 0 ", "0_0", "2147483648")
+        ),
         (
             changes(BROKER, "0", ConfigChange("bad", "1")),
             ErrorCode.INVALID_REQUEST,
@@ -233,6 +241,9 @@ async def test_broker_configs_and_the_default_of_all_brokers() -> None:
         assert await admin.incremental_alter_configs(own + default, validate_only=False) == [None, None]
         assert await cluster.client.entity_config("brokers/0") == {"log.cleaner.threads": "2"}
         assert await cluster.client.entity_config("brokers/<default>") == {"some.list": "a,b,c"}
+        padded = changes(BROKER, "+00", ConfigChange("log.cleaner.threads", "3"))
+        assert await admin.incremental_alter_configs(padded, validate_only=False) == [None]
+        assert await cluster.client.entity_config("brokers/0") == {"log.cleaner.threads": "3"}
 
 
 def test_lists_grow_and_shrink() -> None:

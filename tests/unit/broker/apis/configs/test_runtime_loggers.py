@@ -53,6 +53,12 @@ def test_all_or_none() -> None:
     assert levels()[NAME] == before
 
 
+@pytest.mark.parametrize("name", ["x", " 3", "0_3", "2147483648"])
+def test_the_name_is_a_number(name: str) -> None:
+    with pytest.raises(KafkaError, match=f"^Node id must be an integer, but it is: {name}$"):
+        alter_loggers(LEVELS, ResourceChanges(ResourceType.BROKER_LOGGER, name, []), 3, validate_only=True)
+
+
 def test_only_validating_changes_nothing() -> None:
     before = levels()[NAME]
     alter(ConfigChange(NAME, "FATAL"), validate_only=True)
