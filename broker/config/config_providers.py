@@ -17,7 +17,7 @@ import logging
 import os
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Final, NamedTuple, Protocol
 
@@ -27,7 +27,6 @@ from odradek.broker.config.python_class import new_instance
 from odradek.storage.config.config_def import ConfigError
 from odradek.storage.disk.properties_file import parse_properties
 
-_VARIABLE: Final = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}")
 _PACKAGE: Final = "org.apache.kafka.common.config.provider."
 
 logger = logging.getLogger(__name__)
@@ -150,6 +149,39 @@ class Variable(NamedTuple):
         return self.text
 
 
+class _Reference(NamedTuple):
+    """`${provider:path:key}` or `${provider:key}` in the text of a value."""
+
+    start: int
+    end: int
+    provider: str
+    path: str
+    key: str
+
+    @property
+    def place(self) -> tuple[str, str]:
+        return self.provider, self.path
+
+
+def _references(text: str) -> Iterator[_Reference]:
+    """The variables in the order of the text, in a time that grows with its length: clients send texts, too.
+
+    A variable ends with the first `}` after its `${`. Kafka: ConfigTransformer.DEFAULT_PATTERN.
+    """
+    at = 0
+    while (close := text.find("}", at)) >= 0:
+        start = text.find("${", at, close)
+        provider, colon, rest = text[start + 2 : close].partition(":") if start >= 0 else ("", "", "")
+        at = close + 1
+        if colon:
+            path, second_colon, key = rest.partition(":")
+            yield (
+                _Reference(start, at, provider, path, key)
+                if second_colon
+                else _Reference(start, at, provider, "", rest)
+            )
+
+
 def resolve_variables(settings: Mapping[str, str]) -> tuple[dict[str, str], list[Variable]]:
     """The settings with their variables replaced, and the variables that were replaced.
 
@@ -159,22 +191,26 @@ def resolve_variables(settings: Mapping[str, str]) -> tuple[dict[str, str], list
     providers = _providers(settings)
     wanted: dict[tuple[str, str], set[str]] = {}
     for text in settings.values():
-        for match in _VARIABLE.finditer(text):
-            if match[1] in providers:
-                wanted.setdefault((match[1], match[3] or ""), set()).add(match[4])
+        for reference in _references(text):
+            if reference.provider in providers:
+                wanted.setdefault(reference.place, set()).add(reference.key)
     found = {
-        place: providers[place[0]].get(place[1], frozenset(keys)) for place, keys in wanted.items()
+        (provider, path): providers[provider].get(path, frozenset(keys)) for (provider, path), keys in wanted.items()
     }  # each file is read once
     replaced: list[Variable] = []
 
-    def replacement(match: re.Match[str]) -> str:
-        value = found.get((match[1], match[3] or ""), {}).get(match[4])
-        if value is None:
-            return match[0]
-        replaced.append(Variable(match[0], value))
-        return value
+    def resolved(text: str) -> str:
+        parts: list[str] = []
+        at = 0
+        for reference in _references(text):
+            value = found.get(reference.place, {}).get(reference.key)
+            if value is not None:
+                replaced.append(Variable(text[reference.start : reference.end], value))
+                parts += text[at : reference.start], value
+                at = reference.end
+        return "".join((*parts, text[at:]))
 
-    return {name: _VARIABLE.sub(replacement, text) for name, text in settings.items()}, replaced
+    return {name: resolved(text) for name, text in settings.items()}, replaced
 
 
 def without_values(message: str, variables: Iterable[Variable]) -> str:
@@ -192,7 +228,9 @@ def names_with_variables(configs: Mapping[str, str], settings: Mapping[str, str]
     names = set(_classes(settings))
     if not names:
         return []
-    return [name for name, text in configs.items() if any(match[1] in names for match in _VARIABLE.finditer(text))]
+    return [
+        name for name, text in configs.items() if any(reference.provider in names for reference in _references(text))
+    ]
 
 
 def _classes(settings: Mapping[str, str]) -> dict[str, str]:

@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from odradek.controller.model.broker_info import SecurityProtocol
-from odradek.storage.config.config_def import ConfigError, parse_integer
+from odradek.storage.config.config_def import ConfigError, parse_integer, split_list
 
 _URI: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
-_COMMA: Final = re.compile(r"\s*,\s*")
 _IPV4: Final = re.compile(r"\d{1,3}(\.\d{1,3}){3}", re.ASCII)
 
 
@@ -32,13 +31,13 @@ class EndPoint(NamedTuple):
 
 def parse_csv(text: str | None) -> list[str]:
     """A comma-separated list without its empty elements."""
-    return [element for element in _COMMA.split(text) if element] if text else []
+    return [element for element in split_list(text) if element] if text else []
 
 
 def parse_csv_map(name: str, text: str) -> dict[str, str]:
     """`a:1,b:2` as a mapping. Elements are split at their last colon, so that IPv6 addresses can be keys."""
     pairs: dict[str, str] = {}
-    elements = _COMMA.split(text) if text else []
+    elements = split_list(text) if text else []
     while elements and not elements[-1]:
         elements.pop()  # Java's split drops empty elements at the end
     for element in elements:

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 HIDDEN: Final = "[hidden]"
-_INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})", re.ASCII)
-_DOUBLE = re.compile(r"[+-]?(NaN|Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?)", re.ASCII)
-_COMMA = re.compile(r"\s*,\s*")
+# Possessive quantifiers (`++`): clients send these texts, and an expression that tries again with fewer digits takes a
+# time that grows with the square of their length.
+_INTEGER = re.compile(r"([+-]?)(?=[0-9])0*+([0-9]{0,19})", re.ASCII)
+_DOUBLE = re.compile(r"[+-]?(NaN|Infinity|([0-9]++\.?[0-9]*+|\.[0-9]++)([eE][+-]?[0-9]++)?[fFdD]?)", re.ASCII)
 
 
 class ConfigError(Exception):
@@ -121,14 +122,23 @@ def parse_integer(text: str) -> int | None:
     `int` alone raises ValueError for a text of thousands of digits.
     """
     match = _INTEGER.fullmatch(text)
-    return None if match is None else int(match[1] + match[2])
+    return None if match is None else int(match[1] + (match[2] or "0"))
+
+
+def _integer_of(config_type: ConfigType, text: str) -> int | None:
+    low, high = _BOUNDS[config_type]
+    number = parse_integer(text)
+    return number if number is not None and low <= number <= high else None
 
 
 def parse_int32(text: str) -> int | None:
-    """The number that Java's `Integer.parseInt` reads; None for blanks, underscores and what has no 32 bits."""
-    low, high = _BOUNDS[ConfigType.INT]
-    number = parse_integer(text)
-    return number if number is not None and low <= number <= high else None
+    """The number that Java's `Integer.parseInt` reads; None for other texts and for numbers of more than 32 bits."""
+    return _integer_of(ConfigType.INT, text)
+
+
+def split_list(text: str) -> list[str]:
+    """The elements between commas, without the blanks around them."""
+    return [element.strip() for element in text.split(",")]
 
 
 def parse_type(name: str, text: str, config_type: ConfigType) -> ConfigValue:
@@ -141,9 +151,8 @@ def parse_type(name: str, text: str, config_type: ConfigType) -> ConfigValue:
                 raise ConfigError.of_value(name, text, "Expected value to be either true or false")
             return lowered == "true"
         case ConfigType.INT | ConfigType.SHORT | ConfigType.LONG:
-            low, high = _BOUNDS[config_type]
-            number = parse_integer(trimmed)
-            if number is None or not low <= number <= high:
+            number = _integer_of(config_type, trimmed)
+            if number is None:
                 raise ConfigError.of_value(name, text, f"Not a number of type {config_type.name}")
             return number
         case ConfigType.DOUBLE:
@@ -151,7 +160,7 @@ def parse_type(name: str, text: str, config_type: ConfigType) -> ConfigValue:
                 raise ConfigError.of_value(name, text, "Not a number of type DOUBLE")
             return float(trimmed if trimmed.endswith("y") else trimmed.rstrip("fFdD"))
         case ConfigType.LIST:
-            return _COMMA.split(trimmed) if trimmed else []
+            return split_list(trimmed) if trimmed else []
         case ConfigType.PASSWORD:
             return Password(trimmed)
         case ConfigType.STRING | ConfigType.CLASS:

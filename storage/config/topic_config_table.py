@@ -35,8 +35,8 @@ class ThrottledReplicas:
     """`*`, or a list of partition:broker pairs."""
 
     def ensure_valid(self, name: str, value: ConfigValue) -> None:
-        elements = [element.strip() for element in value] if isinstance(value, list) else []
-        if "".join(elements) != "*" and not all(_REPLICA.fullmatch(element) for element in elements):
+        elements = value if isinstance(value, list) else []
+        if "".join(elements) != "*" and not all(map(_REPLICA.fullmatch, set(elements))):
             raise ConfigError.of_value(
                 name,
                 value,

@@ -20,8 +20,15 @@ PRIVATE_KEY: Final = "PRIVATE KEY"
 REVOCATION_LIST: Final = "X509 CRL"
 
 _ENTRY: Final = re.compile(
-    r"-+BEGIN\s+([A-Z0-9 ]+?)\s*-+\s+(?:[\w-]+:[^\r\n]*[\r\n]+)*([a-zA-Z0-9/+=\s]*)-+END\s[^-]*-+"
+    r"""
+    (?<!-) -++BEGIN \s++ ( [A-Z0-9]++ (?: [ ]++ [A-Z0-9]++ )*+ ) \s*+ -++ \s++
+    (?: [\w-]++ : (?: [^\r\n-] | -(?!BEGIN) )*+ [\r\n]++ )*+
+    ( [a-zA-Z0-9/+=\s]*+ ) -++END \s [^-]*+ -++
+    """,
+    re.VERBOSE | re.ASCII,
 )
+"""Each search ends at the next `-BEGIN` at the latest and no quantifier gives anything back, so that the time grows
+with the length of the text and not with its square: clients send these texts, too."""
 
 
 class PemEntry(NamedTuple):

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import psutil
 import pytest
 
+from odradek.broker.network.authentication.tls_handshakes import HANDSHAKE_TIMEOUT_MS
 from odradek.protocol.api import API, ApiKey
 from tests.conformance.security.conftest import Certificates
 from tests.support.loads.hostile import hostile_input
@@ -188,7 +189,7 @@ def test_slow_and_idle_clients(
         broker,
         idle=counts.idle,
         slow=0 if where == "tls" else counts.slow,
-        max_idle_s=counts.max_idle_s,
+        max_idle_s=min(counts.max_idle_s, HANDSHAKE_TIMEOUT_MS / 1000) if where == "tls" else counts.max_idle_s,
         calls=counts.calls,
         port=listeners.sasl if where == "sasl" else listeners.tls,
         tls=certificates.context(certificates.client) if where == "inside TLS" else None,

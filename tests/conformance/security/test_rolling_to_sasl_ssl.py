@@ -154,7 +154,8 @@ class Work:
         """The partition and the offset of each number."""
         self.failed: list[str] = []
         self.received: dict[int, dict[int, int]] = {partition: {} for partition in range(PARTITIONS)}
-        """The numbers of each partition by their offset. They change until the end; other threads ask for lengths."""
+        """The numbers of each partition by their offset. The consumer's thread adds to them until
+        the end; other threads may only ask for their lengths."""
         self.largest_received = -1
         self._ends = threading.Event()
         self._threads = [threading.Thread(target=work) for work in (self._produce, self._consume)]

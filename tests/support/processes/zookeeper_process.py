@@ -10,7 +10,7 @@ from tests.support.processes import pauses
 from tests.support.processes.process import ManagedProcess
 
 SETTINGS: Final[Mapping[str, str]] = {"tickTime": "500", "maxSessionTimeout": "60000", "maxClientCnxns": "0"}
-"""Of both kinds. By default a session lasts 20 ticks at most: 10 s, where Kafka's default asks for 18."""
+"""Of both servers. Without `maxSessionTimeout` a session lasts 20 ticks, 10 s, at most; Kafka asks for 18."""
 
 
 class ZooKeeperProcess:

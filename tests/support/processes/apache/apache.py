@@ -56,8 +56,8 @@ class ZooKeeper(ZooKeeperProcess):
     ) -> None:
         """`prefix`: a command that runs the server's on `host`.
 
-        Unless `settings` say so, it does not wait for its disk: all sessions would expire where other processes keep
-        the disk busy for some seconds, and no test cuts its power.
+        Unless `settings` say so, the server does not wait for its disk: all sessions would expire where other processes
+        keep the disk busy for some seconds, and no test cuts its power.
         """
         super().__init__()
         directory.mkdir(parents=True, exist_ok=True)

@@ -69,6 +69,8 @@ def resolved(text: str, parameters: Mapping[str, str] = {}) -> str:
             "<{env}|${env:NOT_SET}|${other:x}|{env}>",
         ),
         ("${TEST_SECRET} $env:TEST_SECRET {env:TEST_SECRET}", "${TEST_SECRET} $env:TEST_SECRET {env:TEST_SECRET}"),
+        ("${a${env:TEST_SECRET}|${env:TEST_SECRET", "${a${env:TEST_SECRET}|${env:TEST_SECRET"),
+        ("}${env::TEST_SECRET}}${env:TEST_SECRET", "}{env}}${env:TEST_SECRET"),
         ("", ""),
     ],
 )

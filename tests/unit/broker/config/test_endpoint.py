@@ -57,6 +57,7 @@ def test_shown_as_configured() -> None:
 def test_lists_and_maps() -> None:
     assert parse_csv(None) == parse_csv("") == []
     assert parse_csv("a , b,,c") == ["a", "b", "c"]
+    assert parse_csv_map("k", "a:1,b:2, ,") == {"a": "1", "b": "2"}
     assert parse_csv_map("k", "a:1, b : 2,::1:3") == {"a": "1", "b": "2", "::1": "3"}
     with pytest.raises(ConfigError, match="'k'"):
         parse_csv_map("k", "a")

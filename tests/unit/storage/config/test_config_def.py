@@ -20,8 +20,10 @@ from odradek.storage.config.config_def import (
     ValidString,
     at_least,
     between,
+    parse_int32,
     parse_type,
     shown,
+    split_list,
     to_text,
 )
 
@@ -47,6 +49,41 @@ def key(type_: ConfigType, default: str | NoDefault | None = "1", validator: obj
 )
 def test_texts_become_values(type_: ConfigType, text: str, value: object) -> None:
     assert parse_type("name", text, type_) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("0", 0), ("-0", 0), ("00", 0), ("+07", 7), ("2147483647", 2**31 - 1), ("-2147483648", -(2**31))]
+    + [(text, None) for text in ("", "+", "-", " 1", "1_0", "0x", "2147483648", "-2147483649", "٣")],
+)
+def test_numbers_of_32_bits(text: str, value: int | None) -> None:
+    assert parse_int32(text) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("5", 5.0),
+        ("5.", 5.0),
+        (".5", 0.5),
+        ("-5.25e+1d", -52.5),
+        ("1E2", 100.0),
+        ("2f", 2.0),
+        ("Infinity", float("inf")),
+    ]
+    + [(text, None) for text in (".", "", "e5", "5e", "5e+", "1.2.3", "inf", "5ff", "1_0", "0x1")],
+)
+def test_numbers_with_a_fraction(text: str, value: float | None) -> None:
+    if value is not None:
+        assert parse_type("name", text, ConfigType.DOUBLE) == value
+    else:
+        with pytest.raises(ConfigError, match="Not a number of type DOUBLE"):
+            parse_type("name", text, ConfigType.DOUBLE)
+
+
+def test_elements_of_a_list() -> None:
+    assert split_list(" a ,\tb b,,c") == ["a", "b b", "", "c"]
+    assert split_list("") == [""]
 
 
 @pytest.mark.parametrize("type_", [ConfigType.INT, ConfigType.SHORT, ConfigType.LONG])

@@ -101,16 +101,19 @@ def test_synonyms_and_documentation_if_asked_for(broker: InProcessBroker) -> Non
 
 
 def test_each_resource_has_its_own_answer(broker: InProcessBroker) -> None:
-    results = describe(broker, (TOPIC, "none"), (TOPIC, "a/b"), (BROKER, "7"), (BROKER, " 0 "), (TOPIC, "t"))
+    names = (TOPIC, "none"), (TOPIC, "a/b"), (BROKER, "7"), (BROKER, "x"), (BROKER, " 0 "), (TOPIC, "t")
+    results = describe(broker, *names)
     assert [result.error_code for result in results] == [
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.INVALID_REQUEST,
         ErrorCode.INVALID_REQUEST,
         ErrorCode.INVALID_REQUEST,
         NONE,
     ]
     assert [result.error_message for result in results[2:]] == [
         "Unexpected broker id, expected 0 or empty string, but received 7",
+        "Broker id must be an integer, but it is: x",
         "Broker id must be an integer, but it is:  0 ",
         "",
     ]

@@ -27,6 +27,15 @@ def test_spaces_instead_of_ends_of_lines() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "begin", ["-----BEGIN CERTIFICATE-----\n", "-BEGIN\tCERTIFICATE \t-\n\n", "text-----BEGIN CERTIFICATE-- "]
+)
+@pytest.mark.parametrize("headers", ["", "DEK-Info: AES-256-CBC,0A-0B\n\n", "Proc-Type: 4,ENCRYPTED\r\nX:\r\n"])
+def test_headers_and_blanks(begin: str, headers: str) -> None:
+    (entry,) = pem_entries(f"{begin}{headers}AAEC\nAwQF\n-----END CERTIFICATE-----", CERTIFICATE)
+    assert (entry.label, entry.content) == ("CERTIFICATE", bytes(range(6)))
+
+
 def test_an_encrypted_key_keeps_its_label() -> None:
     (entry,) = pem_entries(IDENTITY.key_pem("secret"), PRIVATE_KEY)
     assert entry.label == "ENCRYPTED PRIVATE KEY"
