@@ -24,7 +24,7 @@ from tests.conformance.security.conftest import Certificates
 from tests.support.loads.hostile import hostile_input
 from tests.support.loads.hostile.failed_logins import delayed_logins, login_times, rank_score
 from tests.support.loads.hostile.hostile_input import Connect, awaits_close
-from tests.support.loads.hostile.slow_clients import never_read, slow_and_idle
+from tests.support.loads.hostile.slow_clients import TlsFiles, never_read, slow_and_idle
 from tests.support.loads.hostile.widest_requests import widest_requests
 from tests.support.processes.odradek_process import OdradekBroker, running
 from tests.support.processes.ports import free_port
@@ -192,7 +192,7 @@ def test_slow_and_idle_clients(
         max_idle_s=min(counts.max_idle_s, HANDSHAKE_TIMEOUT_MS / 1000) if where == "tls" else counts.max_idle_s,
         calls=counts.calls,
         port=listeners.sasl if where == "sasl" else listeners.tls,
-        tls=certificates.context(certificates.client) if where == "inside TLS" else None,
+        tls=TlsFiles(str(certificates.ca), str(certificates.pem())) if where == "inside TLS" else None,
     )
 
 

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import ssl
 import statistics
-import struct
-import threading
+import subprocess
+import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Final
+from contextlib import closing
+from typing import Final, NamedTuple
 
 import psutil
 
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.schema import Request
-from odradek.protocol.headers import RequestHeader, encode_request
-from odradek.protocol.messages.metadata import MetadataRequest
 from tests.support.processes.odradek_process import OdradekBroker
 from tests.support.waiting import eventually
 from tests.support.wire.raw_client import RawClient
@@ -52,45 +50,63 @@ def p99(waits: list[float]) -> float:
     return statistics.quantiles(waits, n=100)[98]
 
 
-@contextmanager
-def trickling(
-    broker: OdradekBroker, count: int, port: int, tls: ssl.SSLContext | None = None
-) -> Iterator[list[socket.socket]]:
-    """Connections that send one byte of a request every second."""
-    frame = encode_request(RequestHeader(ApiKey.METADATA, 9, 1, "x" * 2_000), MetadataRequest(topics=[]))
-    data = struct.pack(">i", len(frame)) + frame
-    clients = connections(broker, count, port, tls)
-    stopping = threading.Event()
+class TlsFiles(NamedTuple):
+    """What a client with TLS needs: a CA, and its certificate with the key, both in PEM."""
 
-    def trickle() -> None:
-        for byte in range(len(data)):
-            for client in clients:
-                client.send(data[byte : byte + 1])
-            if stopping.wait(1):
-                return
+    ca: str
+    certificate: str
 
-    thread = threading.Thread(target=trickle, daemon=True)
-    thread.start()
-    try:
-        yield clients
-    finally:
-        stopping.set()
-        thread.join(30)
-        for client in clients:
-            client.close()
+    def context(self) -> ssl.SSLContext:
+        context = ssl.create_default_context(cafile=self.ca)
+        context.load_cert_chain(self.certificate)
+        return context
 
 
-def connections(broker: OdradekBroker, count: int, port: int, tls: ssl.SSLContext | None = None) -> list[socket.socket]:
-    """That many, opened no faster than the broker accepts them: `socket.listen.backlog.size` are 50.
+class Target(NamedTuple):
+    """The listener of a broker that clients connect to; with `tls` a connection has made its handshake."""
 
-    With `tls` a connection has made its handshake.
-    """
-    process = psutil.Process(broker.pid)
+    host: str
+    port: int
+    pid: int
+    tls: TlsFiles | None = None
+
+
+class Tricklers:
+    """A process with clients that send a byte a second: `trickler`."""
+
+    def __init__(self, target: Target, count: int) -> None:
+        task = json.dumps([*target[:3], target.tls, count])
+        command = [sys.executable, "-m", "tests.support.loads.hostile.trickler", task]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self._line() == "ready"
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().strip()
+
+    def are_open(self) -> bool:
+        """Whether the broker has closed none of them. They end."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        return self._line() == "open"
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            assert stream is not None
+            stream.close()
+
+
+def connections(target: Target, count: int) -> list[socket.socket]:
+    """That many, opened no faster than the broker accepts them: `socket.listen.backlog.size` are 50."""
+    process = psutil.Process(target.pid)
+    context = None if target.tls is None else target.tls.context()
     clients: list[socket.socket] = []
     before = process.num_fds()
     while len(clients) < count:
-        some = [socket.create_connection((broker.host, port)) for _ in range(min(BACKLOG, count - len(clients)))]
-        clients += some if tls is None else [tls.wrap_socket(client, server_hostname="localhost") for client in some]
+        some = [socket.create_connection(target[:2]) for _ in range(min(BACKLOG, count - len(clients)))]
+        clients += some if context is None else [context.wrap_socket(one, server_hostname="localhost") for one in some]
         accepted = before + len(clients) - BACKLOG // 2  # connections of before may still be closing
         eventually(process.num_fds, accept=lambda count, accepted=accepted: count >= accepted)  # type: ignore[misc]
     return clients
@@ -113,7 +129,7 @@ def slow_and_idle(
     slow: int,
     max_idle_s: float,
     port: int = 0,
-    tls: ssl.SSLContext | None = None,
+    tls: TlsFiles | None = None,
     calls: int = CALLS,
 ) -> tuple[float, float]:
     """Idle connections are closed after `max_idle_s` seconds, slow ones stay. `port`: of another listener for both.
@@ -122,13 +138,13 @@ def slow_and_idle(
 
     Returns the p99 of a produce in ms, alone and beside them.
     """
-    process = psutil.Process(broker.pid)
+    process, target = psutil.Process(broker.pid), Target(broker.host, port or broker.port, broker.pid, tls)
     latencies_ms(broker, calls)
     alone = p99(latencies_ms(broker, calls))
     descriptors = process.num_fds()
-    with trickling(broker, slow, port or broker.port, tls) as senders:
+    with closing(Tricklers(target, slow)) as tricklers:
         opened = time.monotonic()
-        silent = connections(broker, idle, port or broker.port, tls)
+        silent = connections(target, idle)
         opened_s = time.monotonic() - opened
         beside = p99(latencies_ms(broker, calls))
         print(f"p99 of a produce: alone {alone:.2f} ms, beside {idle} idle and {slow} slow ones {beside:.2f} ms")
@@ -139,7 +155,7 @@ def slow_and_idle(
             timeout_s=max_idle_s + IDLE_TOLERANCE_S + opened_s,
         )
         assert time.monotonic() - opened >= max_idle_s
-        assert all(map(is_open, senders)), "one that sends is not idle"
+        assert tricklers.are_open(), "one that sends is not idle"
         for client in silent:
             client.close()
     eventually(process.num_fds, accept=lambda count: count <= descriptors + 1, timeout_s=60)
