@@ -153,7 +153,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if parsed.command == "metadata":
         from odradek.broker.metadata_command import main as copy_metadata
 
-        return copy_metadata(parsed.source, parsed.target, overwrite=parsed.overwrite)
+        return copy_metadata(
+            parsed.source, parsed.target, overwrite=parsed.overwrite, config_file=parsed.zk_tls_config_file
+        )
     _parser().print_help()
     return EXIT_USAGE
 
@@ -308,6 +310,9 @@ def _add_metadata(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         "--overwrite",
         action="store_true",
         help="replace a target of another cluster, or one that is not behind the source",
+    )
+    copy.add_argument(
+        "--zk-tls-config-file", metavar="FILE", help="zookeeper.ssl.* and odradek.zookeeper.sasl.* for ZooKeeper"
     )
 
 

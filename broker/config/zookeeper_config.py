@@ -1,8 +1,8 @@
 """The settings of the ZooKeeper client from the keys `zookeeper.*`; unsupported values are refused by name.
 
 Differences to Apache Kafka: stores of keys and certificates are PEM files, which ZooKeeper's own client reads as well;
-revocation lists come from the trust store only, and OCSP is not supported; user and password for SASL are keys of the
-broker, while a JVM reads a JAAS file.
+revocation lists come from the trust store only, and OCSP is not supported; the login of SASL is in keys of the broker,
+while a JVM reads a JAAS file.
 
 Kafka: KafkaServer.zkClientConfigFromKafkaConfig, ZkConfigs.
 """
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.broker.config.broker_config import BrokerConfig
+    from odradek.controller.tree.zookeeper_settings import ZooKeeperSasl
     from odradek.storage.config.config_def import ConfigValue, Password
 
 STORE_TYPES: Final = {".pem": "PEM", ".jks": "JKS", ".p12": "PKCS12", ".bcfks": "BCFKS"}
@@ -28,19 +29,19 @@ STORE_TYPES: Final = {".pem": "PEM", ".jks": "JKS", ".p12": "PKCS12", ".bcfks": 
 
 SASL_USERNAME: Final = "odradek.zookeeper.sasl.username"
 SASL_PASSWORD: Final = "odradek.zookeeper.sasl.password"
-
+SASL_JAAS_CONFIG: Final = "odradek.zookeeper.sasl.jaas.config"
 
 Value: TypeAlias = "Callable[[str], ConfigValue]"
 """The typed value of a key."""
 
 
-def zookeeper_settings(config: BrokerConfig) -> ZooKeeperSettings:
-    """Raises StartupError for an invalid or unsupported value."""
-    return _settings(config, "zookeeper.connect", config.zookeeper_connect or "", config.value)
+def zookeeper_settings(config: BrokerConfig, sasl: ZooKeeperSasl | None) -> ZooKeeperSettings:
+    """`sasl`: the broker's login. Raises StartupError for an invalid or unsupported value."""
+    return _settings(config, "zookeeper.connect", config.zookeeper_connect or "", config.value, sasl)
 
 
-def authorizer_zookeeper_settings(config: BrokerConfig) -> ZooKeeperSettings | None:
-    """Those of AclAuthorizer, if a key `authorizer.zookeeper.*` sets one; the others are the broker's.
+def authorizer_zookeeper_settings(config: BrokerConfig, sasl: ZooKeeperSasl | None) -> ZooKeeperSettings | None:
+    """Those of AclAuthorizer, if a key `authorizer.zookeeper.*` sets one; the others, and the login, are the broker's.
 
     Raises: StartupError. Kafka: AclAuthorizer.configure, AclAuthorizer.zkClientConfigFromKafkaConfigAndMap.
     """
@@ -60,12 +61,14 @@ def authorizer_zookeeper_settings(config: BrokerConfig) -> ZooKeeperSettings | N
             raise StartupError(f"{key}: {error}") from error
 
     try:
-        return _settings(config, ACL_ZOOKEEPER_URL, connect, value)
+        return _settings(config, ACL_ZOOKEEPER_URL, connect, value, sasl)
     except StartupError as error:
         raise StartupError(f"The ZooKeeper of AclAuthorizer (authorizer.zookeeper.*): {error}") from error
 
 
-def _settings(config: BrokerConfig, key: str, connect: str, value: Value) -> ZooKeeperSettings:
+def _settings(
+    config: BrokerConfig, key: str, connect: str, value: Value, sasl: ZooKeeperSasl | None
+) -> ZooKeeperSettings:
     try:
         hosts, chroot = hosts_and_chroot(connect)
     except ValueError as error:
@@ -74,11 +77,11 @@ def _settings(config: BrokerConfig, key: str, connect: str, value: Value) -> Zoo
     connection_timeout_ms = cast("int | None", value("zookeeper.connection.timeout.ms"))
     if connection_timeout_ms is None:  # also of the authorizer, as in Apache Kafka
         connection_timeout_ms = config.zookeeper_session_timeout_ms
-    tls, sasl = _tls(value), _sasl(config)
+    tls = _tls(value)
     if config.zookeeper_set_acl and sasl is None and (tls is None or tls.key_and_certificates is None):
         raise StartupError(
             "zookeeper.set.acl is true, but the broker does not authenticate to ZooKeeper: set zookeeper.ssl.client."
-            f"enable and zookeeper.ssl.keystore.location, or {SASL_USERNAME}"
+            f"enable and zookeeper.ssl.keystore.location, or {SASL_USERNAME}, or {SASL_JAAS_CONFIG}"
         )
     return ZooKeeperSettings(
         hosts=hosts,
@@ -127,19 +130,6 @@ def _store(value: Value, prefix: str) -> str | None:
             f"and set {prefix}.type=PEM"
         )
     return location
-
-
-def _sasl(config: BrokerConfig) -> dict[str, str] | None:
-    username, password = _text(config.value, SASL_USERNAME), _secret(config.value, SASL_PASSWORD)
-    if username is None and password is None:
-        return None
-    if username is None or password is None:
-        raise StartupError(f"Set both {SASL_USERNAME} and {SASL_PASSWORD}, or neither")
-    try:
-        import puresasl  # noqa: F401
-    except ImportError as error:
-        raise StartupError(f"{SASL_USERNAME} is set: install odradek[sasl] for SASL to ZooKeeper") from error
-    return {"mechanism": "DIGEST-MD5", "username": username, "password": password}
 
 
 def _text(value: Value, key: str) -> str | None:

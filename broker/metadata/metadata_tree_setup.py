@@ -41,9 +41,10 @@ async def open_metadata_tree(config: BrokerConfig, clock: Clock, on_failure: OnF
     """Open the tree that the configuration names."""
     if config.uses_zookeeper:
         from odradek.broker.config.zookeeper_config import zookeeper_settings
+        from odradek.broker.security.sasl.zookeeper_login import zookeeper_sasl
         from odradek.controller.tree.zookeeper_tree import ZooKeeperTree
 
-        return await ZooKeeperTree.open(zookeeper_settings(config))
+        return await ZooKeeperTree.open(zookeeper_settings(config, zookeeper_sasl(config)))
     # A log directory gets the usual mode, as in Apache Kafka; the database in it is private all the same.
     is_log_dir = config.metadata_dir in config.log_dirs
     os.makedirs(config.metadata_dir, 0o777 if is_log_dir else 0o700, exist_ok=True)
@@ -58,9 +59,10 @@ async def open_acl_tree(config: BrokerConfig) -> MetadataTree | None:
     if config.authorizer_class_name != ACL_AUTHORIZER or not ACL_ZOOKEEPER_KEYS & config.settings.keys():
         return None
     from odradek.broker.config.zookeeper_config import authorizer_zookeeper_settings
+    from odradek.broker.security.sasl.zookeeper_login import zookeeper_sasl
     from odradek.controller.tree.zookeeper_tree import ZooKeeperTree
 
-    settings = authorizer_zookeeper_settings(config)
+    settings = authorizer_zookeeper_settings(config, zookeeper_sasl(config))
     return None if settings is None else await ZooKeeperTree.open(settings)
 
 

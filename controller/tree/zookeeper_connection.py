@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import ssl
     import threading
 
-    from odradek.controller.tree.zookeeper_settings import ZooKeeperSettings
+    from odradek.controller.tree.zookeeper_settings import ZooKeeperSasl, ZooKeeperSettings
 
 RECONNECT: Final = {"max_tries": -1, "delay": 0.1, "max_delay": 1.0}
 """Retries without end until a server answers; delays in seconds. ZooKeeper's client also waits up to a second."""
@@ -118,7 +118,7 @@ class KazooConnection:
             client_id=None if session is None else (session.id, session.password),
             handler=self._handler,
             connection_retry=RECONNECT,
-            sasl_options=None if settings.sasl is None else dict(settings.sasl),
+            sasl_options=_sasl_options(settings.sasl),
             logger=logger,
         )
         if session is not None:
@@ -175,6 +175,15 @@ class KazooConnection:
 
     def _ended(self) -> None:
         self._events.ended(self._end, self._session)
+
+
+def _sasl_options(sasl: ZooKeeperSasl | None) -> dict[str, object] | None:
+    """kazoo adds to them, so that each connection gets its own."""
+    if sasl is None or isinstance(sasl, dict):
+        return None if sasl is None else dict(sasl)
+    from odradek.controller.tree.zookeeper_sasl import exchange_options
+
+    return exchange_options(sasl)
 
 
 class _Answer:

@@ -5,8 +5,9 @@ Kafka: KafkaZkClient.createZkClient, ZkConfigs, ZKClientConfig.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol, TypeAlias
 
 SESSION_TIMEOUT_MS: Final = 18_000
 """The default of zookeeper.session.timeout.ms and zookeeper.connection.timeout.ms."""
@@ -31,9 +32,24 @@ class ZooKeeperTls:
     checks_revocation: bool = False
 
 
+class SaslExchange(Protocol):
+    """The client's side of one authentication."""
+
+    is_complete: bool
+
+    def evaluate_challenge(self, challenge: bytes, /) -> bytes | None:
+        """The next response; None: nothing more is sent. The first challenge is empty. May block: called in the
+        connection's thread. An exception ends the connection; its message has no secret.
+        """
+
+
+ZooKeeperSasl: TypeAlias = "dict[str, str] | Callable[[str], SaslExchange]"
+"""Either kazoo's options of a mechanism that it has, or what makes the exchange with a server by the server's host."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZooKeeperSettings:
-    """Times in milliseconds. `sasl` are kazoo's SASL options."""
+    """Times in milliseconds. `sasl`: None for no authentication."""
 
     hosts: str
     chroot: str = ""
@@ -42,7 +58,7 @@ class ZooKeeperSettings:
     max_in_flight_requests: int = MAX_IN_FLIGHT_REQUESTS
     sets_acl: bool = False
     tls: ZooKeeperTls | None = None
-    sasl: dict[str, str] | None = field(default=None, repr=False)
+    sasl: ZooKeeperSasl | None = field(default=None, repr=False)
 
 
 def hosts_and_chroot(connect: str) -> tuple[str, str]:

@@ -31,6 +31,14 @@ ODRADEK_KEYS: Final = (
         "The password of odradek.zookeeper.sasl.username.",
     ),
     BrokerConfigKey(
+        "odradek.zookeeper.sasl.jaas.config",
+        ConfigType.PASSWORD,
+        None,
+        Importance.MEDIUM,
+        "Login for SASL to ZooKeeper, instead of user name and password: an entry as in section Client of the JAAS "
+        "file of Apache Kafka, with Krb5LoginModule (GSSAPI) or DigestLoginModule (DIGEST-MD5).",
+    ),
+    BrokerConfigKey(
         "org.apache.kafka.sasl.oauthbearer.allowed.urls",
         ConfigType.LIST,
         None,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from odradek.broker.security.sasl.zookeeper_login import DIGEST_MODULE
 from odradek.controller.tree.metadata_tree import ConnectionLoss, Create, Exists, GetData, NoNode, SetData, TreeError
 from odradek.controller.tree.zookeeper_settings import ZooKeeperSettings, ZooKeeperTls
 from odradek.controller.tree.zookeeper_tls import BadTls
@@ -99,9 +101,9 @@ def tls(certificates: Certificates) -> ZooKeeperTls:
     return ZooKeeperTls(key_and_certificates=str(certificates.client), trusted_certificates=str(certificates.authority))
 
 
-def over_tls(server: Guarded, tls: ZooKeeperTls, chroot: str, **settings: bool) -> ZooKeeperSettings:
+def over_tls(server: Guarded, tls: ZooKeeperTls, chroot: str, *, sets_acl: bool = False) -> ZooKeeperSettings:
     hosts = f"127.0.0.1:{server.secure_port}"
-    return ZooKeeperSettings(hosts=hosts, chroot=chroot, connection_timeout_ms=3_000, tls=tls, **settings)
+    return ZooKeeperSettings(hosts=hosts, chroot=chroot, connection_timeout_ms=3_000, tls=tls, sets_acl=sets_acl)
 
 
 async def check_owned(tree: ZooKeeperTree, address: str, chroot: str) -> None:
@@ -206,23 +208,30 @@ async def test_any_name_will_do_without_identification(guarded: Guarded, tls: Zo
     await tree.close()
 
 
-@pytest.mark.parametrize("way", ["certificate", "sasl"])
+def keys_of(way: str, guarded: Guarded, certificates: Certificates) -> tuple[str, dict[str, str]]:
+    """The address, and the keys by which a broker or a command authenticates."""
+    if way == "certificate":
+        return f"127.0.0.1:{guarded.secure_port}", {
+            "zookeeper.ssl.client.enable": "true",
+            "zookeeper.ssl.keystore.location": str(certificates.locked),
+            "zookeeper.ssl.keystore.password": PASSWORD,
+            "zookeeper.ssl.truststore.location": str(certificates.authority),
+            "zookeeper.ssl.truststore.type": "PEM",
+        }
+    by_user = {"odradek.zookeeper.sasl.username": "kafka", "odradek.zookeeper.sasl.password": PASSWORD}
+    entry = f'{DIGEST_MODULE} required username="kafka" password="{PASSWORD}";'
+    return guarded.address, by_user if way == "sasl" else {"odradek.zookeeper.sasl.jaas.config": entry}
+
+
+WAYS = pytest.mark.parametrize("way", ["certificate", "sasl", "entry"])
+
+
+@WAYS
 def test_a_broker_by_its_keys(guarded: Guarded, certificates: Certificates, tmp_path: Path, way: str) -> None:
-    by_certificate = {
-        "zookeeper.connect": f"127.0.0.1:{guarded.secure_port}/broker-by-certificate",
-        "zookeeper.ssl.client.enable": "true",
-        "zookeeper.clientCnxnSocket": "org.apache.zookeeper.ClientCnxnSocketNetty",
-        "zookeeper.ssl.keystore.location": str(certificates.locked),
-        "zookeeper.ssl.keystore.password": PASSWORD,
-        "zookeeper.ssl.truststore.location": str(certificates.authority),
-        "zookeeper.ssl.truststore.type": "PEM",
-    }
-    by_sasl = {
-        "zookeeper.connect": f"{guarded.address}/broker-by-sasl",
-        "odradek.zookeeper.sasl.username": "kafka",
-        "odradek.zookeeper.sasl.password": PASSWORD,
-    }
-    keys = {**FAST_SETTINGS, "zookeeper.set.acl": "true", **(by_sasl if way == "sasl" else by_certificate)}
+    address, keys = keys_of(way, guarded, certificates)
+    if way == "certificate":
+        keys["zookeeper.clientCnxnSocket"] = "org.apache.zookeeper.ClientCnxnSocketNetty"
+    keys = {**FAST_SETTINGS, "zookeeper.connect": f"{address}/broker-by-{way}", "zookeeper.set.acl": "true", **keys}
     broker = OdradekBroker(tmp_path, keys, free_port())
     broker.start()
     try:
@@ -230,3 +239,40 @@ def test_a_broker_by_its_keys(guarded: Guarded, certificates: Certificates, tmp_
         broker.stop()
     finally:
         broker.close()
+
+
+def command(*arguments: str) -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "odradek", *arguments], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert PASSWORD not in done.stdout + done.stderr
+    return done.returncode, done.stdout + done.stderr
+
+
+@WAYS
+def test_commands_by_the_same_keys(guarded: Guarded, certificates: Certificates, tmp_path: Path, way: str) -> None:
+    """What one makes before the first broker starts is its own, and another copies it, secrets included."""
+    address, keys = keys_of(way, guarded, certificates)
+    file = tmp_path / "zookeeper.properties"
+    file.write_text("".join(f"{key}={value}\n" for key, value in keys.items()))
+    by_keys, user = ("--zk-tls-config-file", str(file)), ("--user", "admin")
+    configs = ("configs", "--zookeeper", f"{address}/commands-by-{way}")
+    added = ("--add-config", "SCRAM-SHA-512=[iterations=4096,password=of-admin]")
+    status, said = command(*configs, *by_keys, "--alter", *user, *added)
+    assert status == 0, said
+    status, said = command(*configs, *by_keys, "--describe", *user)
+    assert (status, "iterations=4096" in said) == (0, True), said
+    status, said = command("configs", "--zookeeper", f"{guarded.address}/commands-by-{way}", "--describe", *user)
+    assert (status, "NoAuth" in said) == (1, True), said
+
+    broker = OdradekBroker(tmp_path / "broker", FAST_SETTINGS, free_port())  # one node: its metadata is copied
+    broker.start()
+    broker.stop()
+    there, back = f"zookeeper://{address}/copied-by-{way}", tmp_path / "back"
+    back.mkdir()
+    status, said = command("metadata", "copy", "--from", str(broker.log_dir), "--to", there, *by_keys)
+    assert status == 0, said
+    status, said = command("metadata", "copy", "--from", there.replace(address, guarded.address), "--to", str(back))
+    assert (status, "NoAuth" in said) == (1, True), said
+    status, said = command("metadata", "copy", "--from", there, "--to", str(back), *by_keys)
+    assert status == 0, said

@@ -65,7 +65,7 @@ class Relay:
 
     async def _raise_leader_epochs(self, target: Target) -> None:
         """Raise the epochs as elections do in a larger cluster; a single broker is never elected again."""
-        async with open_nodes(self._locations[target], is_target=False) as nodes:
+        async with open_nodes(self._locations[target], {}, is_target=False) as nodes:
             for topic in CODECS:
                 path = partition_state_path(TopicPartition(topic, 0))
                 (node,) = await nodes.submit([GetData(path)])
@@ -92,7 +92,7 @@ class Relay:
 
     async def _end_session(self, target: Target) -> None:
         """Delete the nodes of the session, as ZooKeeper does when it runs out."""
-        async with open_nodes(self._locations[target], is_target=False) as nodes:
+        async with open_nodes(self._locations[target], {}, is_target=False) as nodes:
             for path in (await read_snapshot(nodes)).ephemeral:
                 await nodes.submit([Delete(path)])
 

@@ -69,15 +69,20 @@ def test_zookeeper_is_connected_and_left(data: Path, monkeypatch: pytest.MonkeyP
 
     async def opened(settings: ZooKeeperSettings, *, waits_for_server: bool, creates_chroot: bool) -> Nodes:
         assert not waits_for_server
-        steps.append((settings.hosts, settings.chroot, creates_chroot))
+        steps.append((settings.hosts, settings.chroot, creates_chroot, settings.tls is not None))
         return Nodes()
 
     monkeypatch.setattr(ZooKeeperTree, "open", opened)
     assert copy(data, "zookeeper://a:1,b:2/kafka") == 1
-    assert steps == [("a:1,b:2", "/kafka", True), "close"]
+    assert steps == [("a:1,b:2", "/kafka", True, False), "close"]
     steps.clear()
     assert copy("zookeeper://a:1/", data) == 1
-    assert steps == [("a:1", "", False), "close"]
+    assert steps == [("a:1", "", False, False), "close"]
+    steps.clear()
+    keys = data.parent / "zookeeper.properties"
+    keys.write_text("zookeeper.ssl.client.enable=true\nbroker.id=1\n")
+    assert copy("zookeeper://a:1/", data, "--zk-tls-config-file", str(keys)) == 1
+    assert steps == [("a:1", "", False, True), "close"]
 
 
 def refusal(capsys: pytest.CaptureFixture[str]) -> str:
@@ -96,6 +101,18 @@ def test_missing_location_is_refused(data: Path, capsys: pytest.CaptureFixture[s
     assert copy(data, data.parent / "nowhere") == 1
     assert "is neither a directory nor a .db file in one" in refusal(capsys)
     assert not list((data.parent / "copy").iterdir())
+
+
+def test_what_is_wrong_with_the_file_is_named(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    keys = data.parent / "zookeeper.properties"
+    assert copy("zookeeper://a:1/", data, "--zk-tls-config-file", str(keys)) == 1
+    assert str(keys) in refusal(capsys)
+    keys.write_text("odradek.zookeeper.sasl.username=canary\n")
+    assert copy("zookeeper://a:1/", data, "--zk-tls-config-file", str(keys)) == 1
+    assert "odradek.zookeeper.sasl.password, or neither" in refusal(capsys)
+    keys.write_text("zookeeper.ssl.client.enable=perhaps\n")
+    assert copy("zookeeper://a:1/", data, "--zk-tls-config-file", str(keys)) == 1
+    assert "Invalid value perhaps" in refusal(capsys)
 
 
 def test_database_of_a_living_broker_is_refused(
@@ -121,11 +138,11 @@ def test_database_of_a_living_broker_is_refused(
     ],
 )
 def test_locations(location: str, expected: tuple[str, str]) -> None:
-    settings = zookeeper_settings(location)
+    settings = zookeeper_settings(location, {})
     assert (settings.hosts, settings.chroot) == expected
 
 
 @pytest.mark.parametrize("location", ["zookeeper://", "zookeeper:///kafka", "zookeeper://h:1,,g:2", "zookeeper://h//a"])
 def test_locations_that_are_none(location: str) -> None:
     with pytest.raises(CopyRefused, match="expected zookeeper://"):
-        zookeeper_settings(location)
+        zookeeper_settings(location, {})

@@ -26,10 +26,11 @@ from odradek.broker.security.sasl.ports import SaslError
 from odradek.storage.config.config_def import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Callable
     from contextlib import AbstractAsyncContextManager
     from types import ModuleType
 
+    from odradek.broker.security.sasl.kerberos.krb5_login import Krb5Login
     from odradek.broker.security.sasl.ports import MakeSaslServer, SaslClient, SaslContext
     from odradek.storage.disk.ports import IoPool
 
@@ -55,8 +56,13 @@ def load_server(context: SaslContext) -> MakeSaslServer:
 
 def make_client(context: SaslContext) -> SaslClient:
     """Raises: ConfigError."""
-    login = client_login(context)
-    return InitiatorExchange(partial(_library().make_initiator, login, context.server_host))
+    return exchange_maker(client_login(context))(context.server_host)
+
+
+def exchange_maker(login: Krb5Login) -> Callable[[str], SaslClient]:
+    """Makes the client's side of an exchange with a server by the host of its principal. Raises: ConfigError."""
+    make_initiator = _library().make_initiator
+    return lambda host: InitiatorExchange(partial(make_initiator, login, host))
 
 
 def _library() -> ModuleType:

@@ -18,7 +18,7 @@ from odradek.storage.config.config_def import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from odradek.broker.security.sasl.ports import SaslContext
+    from odradek.broker.security.sasl.ports import JaasEntry, SaslContext
 
 LOGIN_MODULE: Final = "com.sun.security.auth.module.Krb5LoginModule"
 
@@ -33,7 +33,7 @@ class Krb5Login(NamedTuple):
     principal: str | None
     """None: that of the ticket cache."""
     service_name: str
-    """The first component of the principals of brokers."""
+    """The first component of the principals of the servers."""
     uses_keytab: bool
     keytab: str | None
     """A path; None: the library's default, as the next."""
@@ -43,7 +43,8 @@ class Krb5Login(NamedTuple):
 
 def server_login(context: SaslContext) -> Krb5Login:
     """The entry of a listener. Raises: ConfigError."""
-    login = _login(context)
+    require_module(context, LOGIN_MODULE)
+    login = _login(context.jaas_entry.options, _service_name(context))
     missing = [name for name in ("useKeyTab", "storeKey") if not _is_true(context.jaas_entry.options, name)]
     if missing:
         raise ConfigError(f"The JAAS entry for GSSAPI needs {' and '.join(f'{name}=true' for name in missing)}")
@@ -53,8 +54,14 @@ def server_login(context: SaslContext) -> Krb5Login:
 
 
 def client_login(context: SaslContext) -> Krb5Login:
-    """The entry of a client. Raises: ConfigError."""
-    login = _login(context)
+    """The entry of a client of brokers. Raises: ConfigError."""
+    require_module(context, LOGIN_MODULE)
+    return login_of(context.jaas_entry, _service_name(context))
+
+
+def login_of(entry: JaasEntry, service_name: str) -> Krb5Login:
+    """The entry of a client of any service. Raises: ConfigError."""
+    login = _login(entry.options, service_name)
     if not (login.uses_keytab or login.uses_ticket_cache):
         raise ConfigError(
             "Could not login: the client is being asked for a password, which is not supported; the JAAS entry for "
@@ -65,12 +72,10 @@ def client_login(context: SaslContext) -> Krb5Login:
     return login
 
 
-def _login(context: SaslContext) -> Krb5Login:
-    require_module(context, LOGIN_MODULE)
-    options = context.jaas_entry.options
+def _login(options: Mapping[str, str], service_name: str) -> Krb5Login:
     return Krb5Login(
         options.get("principal"),
-        _service_name(context),
+        service_name,
         _is_true(options, "useKeyTab"),
         _path(options.get("keyTab")),
         _is_true(options, "useTicketCache"),

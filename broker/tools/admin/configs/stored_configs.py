@@ -13,16 +13,14 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, cast
 
-from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.config_keys import BROKER_CONFIG_KEYS
 from odradek.broker.config.dynamic.reconfiguration import check_change, is_password
 from odradek.broker.config.password_encoder import PasswordEncoder
-from odradek.broker.config.zookeeper_config import SASL_PASSWORD, SASL_USERNAME, zookeeper_settings
 from odradek.broker.machine.log_setup import muted
 from odradek.broker.machine.startup_error import StartupError
+from odradek.broker.metadata.zookeeper_client import client_settings
 from odradek.broker.tools.admin.configs.config_entities import (
     BROKERS,
     DEFAULT,
@@ -50,10 +48,9 @@ if TYPE_CHECKING:
 
     from odradek.broker.tools.command.output import Output
 
-TIMEOUT_MS: Final = "30000"
+TIMEOUT_MS: Final = 30_000
 ENCODER: Final = "password.encoder."
 SECRET: Final = f"{ENCODER}secret"
-_CONNECTION_KEYS: Final = ("zookeeper.ssl.", SASL_USERNAME, SASL_PASSWORD)
 _DEPRECATED: Final = (
     "Warning: --zookeeper is deprecated and will be removed in a future version of Kafka.\n"
     "Use --bootstrap-server instead to specify a broker to connect to."
@@ -103,14 +100,8 @@ async def _opened(options: argparse.Namespace) -> AsyncIterator[MetadataTree]:
         from odradek.controller.tree.zookeeper_tree import ZooKeeperTree
 
         file = {} if options.zk_tls_config_file is None else read_properties(options.zk_tls_config_file)
-        found = {name: text for name, text in file.items() if name.startswith(_CONNECTION_KEYS)}
-        config = BrokerConfig(
-            {"zookeeper.connect": options.zookeeper, "zookeeper.session.timeout.ms": TIMEOUT_MS, **found}
-        )
-        settings = zookeeper_settings(config)
-        is_authenticated = settings.sasl is not None or bool(settings.tls and settings.tls.key_and_certificates)
         zookeeper = await ZooKeeperTree.open(
-            replace(settings, sets_acl=is_authenticated),
+            client_settings(options.zookeeper, file, TIMEOUT_MS),
             waits_for_server=False,
             creates_chroot=options.action == "alter",
         )

@@ -1,27 +1,20 @@
 from __future__ import annotations
 
 import re
-import sys
-from types import ModuleType
 
 import pytest
 
 from odradek.broker.config.broker_config import BrokerConfig
-from odradek.broker.config.zookeeper_config import (
-    SASL_PASSWORD,
-    SASL_USERNAME,
-    authorizer_zookeeper_settings,
-    zookeeper_settings,
-)
+from odradek.broker.config.zookeeper_config import authorizer_zookeeper_settings, zookeeper_settings
 from odradek.broker.machine.startup_error import StartupError
 from odradek.controller.tree.zookeeper_settings import ZooKeeperSettings, ZooKeeperTls
 
 TLS = {"zookeeper.ssl.client.enable": "true"}
-SASL = {SASL_USERNAME: "kafka", SASL_PASSWORD: "canary"}
+SASL = {"mechanism": "DIGEST-MD5", "username": "kafka", "password": "canary"}
 
 
 def settings(keys: dict[str, str]) -> ZooKeeperSettings:
-    return zookeeper_settings(BrokerConfig({"zookeeper.connect": "zk:2181", **keys}))
+    return zookeeper_settings(BrokerConfig({"zookeeper.connect": "zk:2181", **keys}), None)
 
 
 def test_the_session_timeout_is_the_default_of_the_connection_timeout() -> None:
@@ -104,37 +97,26 @@ def test_the_type_counts_more_than_the_name() -> None:
     assert tls.key_and_certificates == "/k.jks"
 
 
-@pytest.fixture
-def _puresasl(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "puresasl", ModuleType("puresasl"))
-
-
-@pytest.mark.usefixtures("_puresasl")
-def test_sasl() -> None:
-    assert settings(SASL).sasl == {"mechanism": "DIGEST-MD5", "username": "kafka", "password": "canary"}
-    for key in SASL:
-        with pytest.raises(StartupError, match="or neither"):
-            settings({key: "x"})
-
-
-def test_sasl_without_its_package_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "puresasl", None)
-    with pytest.raises(StartupError, match=r"install odradek\[sasl\]"):
-        settings(SASL)
-
-
-@pytest.mark.usefixtures("_puresasl")
 def test_acls_need_an_authentication() -> None:
     owned = {"zookeeper.set.acl": "true"}
     for nobody in ({}, TLS):
         with pytest.raises(StartupError, match=r"zookeeper\.set\.acl is true"):
             settings({**owned, **nobody})
-    assert settings({**owned, **SASL}).sets_acl
+    assert zookeeper_settings(BrokerConfig({"zookeeper.connect": "zk:2181", **owned}), SASL).sets_acl
     assert settings({**owned, **TLS, "zookeeper.ssl.keystore.location": "/k.pem"}).sets_acl
 
 
 def of_acls(keys: dict[str, str]) -> ZooKeeperSettings | None:
-    return authorizer_zookeeper_settings(BrokerConfig({"zookeeper.connect": "zk:2181/kafka", **keys}))
+    return authorizer_zookeeper_settings(BrokerConfig({"zookeeper.connect": "zk:2181/kafka", **keys}), None)
+
+
+def test_the_login_is_the_brokers() -> None:
+    config = BrokerConfig({"zookeeper.connect": "zk:2181", "authorizer.zookeeper.url": "acl:1"})
+    assert zookeeper_settings(config, SASL).sasl == SASL
+    own = authorizer_zookeeper_settings(config, SASL)
+    assert own is not None
+    assert own.sasl == SASL
+    assert "canary" not in repr(own)
 
 
 def test_acls_are_in_the_metadata_tree_unless_a_key_of_theirs_is_set() -> None:
@@ -191,5 +173,5 @@ def test_what_is_wrong_with_the_zookeeper_of_acls_is_named(key: str, text: str, 
 
 def test_a_single_node_may_have_its_acls_in_a_zookeeper() -> None:
     config = BrokerConfig({"authorizer.zookeeper.url": "acl:1"})
-    assert authorizer_zookeeper_settings(config) == ZooKeeperSettings(hosts="acl:1")
+    assert authorizer_zookeeper_settings(config, None) == ZooKeeperSettings(hosts="acl:1")
     assert config.unknown_keys == ["authorizer.zookeeper.url"], "keys of AclAuthorizer alone"

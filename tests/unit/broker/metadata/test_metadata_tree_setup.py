@@ -48,7 +48,7 @@ async def test_zookeeper_is_opened_with_its_settings(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(ZooKeeperTree, "open", opened)
     config = BrokerConfig({"zookeeper.connect": "zk:2181"})
-    assert await open_metadata_tree(config, ManualClock(), no_failure) == zookeeper_settings(config)  # type: ignore[comparison-overlap]
+    assert await open_metadata_tree(config, ManualClock(), no_failure) == zookeeper_settings(config, None)  # type: ignore[comparison-overlap]
 
 
 @async_test

@@ -136,7 +136,7 @@ def changed(key: BrokerConfigKey) -> list[BrokerConfig]:
         try:
             config = BrokerConfig({**WITH_IT.get(key.name, {}), key.name: text})
             if config.zookeeper_connect is not None and key.name in WITH_IT:
-                zookeeper_settings(config)
+                zookeeper_settings(config, None)
         except (ConfigError, StartupError):
             continue
         if config.value(key.name) != key.default_value():
