@@ -31,8 +31,9 @@ from odradek.broker.network.requests.request_observer import RequestObservers, o
 from odradek.broker.network.sockets.close_reason import CloseReason
 from odradek.controller.tree.metadata_tree import TreeError
 from odradek.protocol.api import API, ApiKey, ApiSpec
-from odradek.protocol.codec.codec import decode_from, decode_in_steps, elements_in_steps
+from odradek.protocol.codec.codec import EncodeError, decode_from, decode_in_steps, elements_in_steps
 from odradek.protocol.codec.decode_error import DecodeError
+from odradek.protocol.codec.limits import MAX_STRING_BYTES
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.headers import RequestHeader, UnsupportedVersionError, decode_request_header
 from odradek.protocol.metadata_version import LATEST_PRODUCTION, MetadataVersion
@@ -76,6 +77,9 @@ WAIT_FOR_THE_CONTROLLER: Final = frozenset(
 """Their values are in memory until the answer. Large ones have places of their own: other requests must not wait for
 the controller.
 """
+
+QUOTES_FIT_BYTES: Final = MAX_STRING_BYTES // 4
+"""What an answer quotes of a smaller request, a few times at most, is not too long a text."""
 
 WAIT_FOR_NO_OTHER: Final = frozenset(
     {ApiKey.PRODUCE, ApiKey.LEADER_AND_ISR, ApiKey.STOP_REPLICA, ApiKey.UPDATE_METADATA}
@@ -286,6 +290,8 @@ class Dispatcher:
     def spawn(self, ctx: RequestContext, request: Request, work: Coroutine[object, object, None]) -> None:
         """Run `work` for a request in a task. Implements `services.Spawn`."""
         ctx.slices = self._slices
+        if ctx.size > QUOTES_FIT_BYTES:
+            self._keep_for_another_answer(ctx, request)
         timed = work if ctx.times is None else TimedCoroutine(ctx.times, work)
         slot = ctx.memory if ctx.header.api_key in WAIT_FOR_THE_CONTROLLER else None
         if isinstance(slot, Slot):
@@ -297,6 +303,8 @@ class Dispatcher:
     def in_slices(self, ctx: RequestContext, request: Request, work: Steps) -> None:
         """Run `work` for a request in slices. Implements `services.InSlices`."""
         ctx.slices = self._slices
+        if ctx.size > QUOTES_FIT_BYTES:
+            self._keep_for_another_answer(ctx, request)
         memory = ctx.memory
         if memory is not None:
             if isinstance(memory, Slot):
@@ -308,6 +316,14 @@ class Dispatcher:
             ctx.times.is_in_slices = True
             steps = timed_steps(ctx.times, steps)
         self._slices.submit(steps)
+
+    def _keep_for_another_answer(self, ctx: RequestContext, request: Request) -> None:
+        """Not the records of Produce, and not what is freed in slices as soon as it is answered.
+
+        Kafka: KafkaApis.handle: a response that cannot be serialized is an exception of the handler.
+        """
+        if not ctx.elements and ctx.header.api_key not in WAIT_FOR_NO_OTHER:
+            ctx.instead = partial(self._refuse, self._routes[ctx.header.api_key], ctx, request)
 
     def _in_steps(self, ctx: RequestContext, request: Request, work: Steps, memory: Memory | Slot | None) -> Steps:
         try:
@@ -361,8 +377,9 @@ class Dispatcher:
 
     def _refuse(self, route: Route, ctx: RequestContext, request: Request, error: Exception) -> None:
         if not isinstance(error, KafkaError):
-            # A failed operation on the metadata tree is no bug: no traceback. No error code for clients stands for it.
-            trace = None if isinstance(error, TreeError) else error
+            # No bugs, so no traceback: a failed operation on the metadata tree, for which clients have no error code,
+            # and an answer that quotes too long a text of the request.
+            trace = None if isinstance(error, TreeError | EncodeError) else error
             host = ctx.connection.client_host
             logger.error("Error when handling request %r from %s: %s", ctx.header, host, error, exc_info=trace)
             error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)

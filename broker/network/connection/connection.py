@@ -25,7 +25,6 @@ Kafka: KafkaChannel, Selector, Processor.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
@@ -55,7 +54,6 @@ if TYPE_CHECKING:
     from odradek.timer.sliced_work import Steps
     from odradek.timer.task import TimerTask
 
-logger = logging.getLogger(__name__)
 
 ANONYMOUS: Final = "User:ANONYMOUS"
 
@@ -237,6 +235,7 @@ class Connection(asyncio.Protocol):
         try:
             parts = yield from encode_response_in_steps(head.api_key, head.api_version, head.correlation_id, response)
             answer = frame(parts)
+            ctx.instead = None  # it holds the request
         except EncodeError as error:  # also of an answer with more bytes than a frame can have
             return self._cannot_encode(ctx, error)
         regions: list[FileRegion] = []
@@ -257,9 +256,8 @@ class Connection(asyncio.Protocol):
                 region.release()
 
     def _cannot_encode(self, ctx: RequestContext, error: EncodeError) -> None:
-        if not isinstance(error, TooLargeError):  # which clients can provoke: it is in the line of the close
-            logger.error("Cannot encode the response to %s", ctx.header, exc_info=error)
-        self.abort(CloseReason.BROKEN_RESPONSE, str(error))
+        if isinstance(error, TooLargeError) or not ctx.reply_instead(error):
+            self.abort(CloseReason.BROKEN_RESPONSE, str(error))
 
     def _ready(self, ctx: RequestContext, sender: ResponseSender) -> None:
         """Send the responses that are ready, from the oldest request on."""

@@ -25,6 +25,7 @@ Kafka: RequestChannel.Request, RequestChannel.Request.updateRequestMetrics, Requ
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Final, Protocol
 
 from odradek.broker.network.requests.large_requests import keeping_place
@@ -41,9 +42,12 @@ if TYPE_CHECKING:
     from odradek.broker.network.responses.response_sender import ResponseSender
     from odradek.controller.model.broker_info import SecurityProtocol
     from odradek.protocol.codec.codec import Part
+    from odradek.protocol.codec.encoder_source import EncodeError
     from odradek.protocol.codec.schema import Request, Response
     from odradek.protocol.headers import RequestHeader
     from odradek.timer.sliced_work import SlicedWork
+
+logger = logging.getLogger(__name__)
 
 _NOT_YET: Final = -1
 
@@ -113,6 +117,7 @@ class RequestContext:
         "counter",
         "elements",
         "header",
+        "instead",
         "is_answered",
         "is_ready",
         "may_pipeline",
@@ -143,6 +148,10 @@ class RequestContext:
         """Runs long work on this request and encodes its response in slices; None if both are short."""
         self.memory: Memory | Slot | None = None
         """Of the frame, until the request is handled; None if there is no pool, or the frame takes nothing from it."""
+        self.instead: Callable[[EncodeError], None] | None = None
+        """Answers again, with an error, when the response cannot be encoded: it quotes a text of the request that is
+        as long as a text can be. None: the connection is closed then.
+        """
         self.counter: RequestCounter | None = None
         """None while metrics are off, and when the request is counted already."""
         self.times: RequestTimes | None = None
@@ -160,6 +169,16 @@ class RequestContext:
         if self.elements is not None:
             self._let_go()
         self.connection.complete(self, response)
+
+    def reply_instead(self, error: EncodeError) -> bool:
+        """Give another answer than the one that cannot be encoded, once. Returns whether there is one."""
+        instead, self.instead = self.instead, None
+        if instead is None:
+            logger.error("Cannot encode the response to %s", self.header, exc_info=error)
+            return False
+        self.is_answered = False
+        instead(error)
+        return True
 
     def reply_encoded(self, response: Response | None, parts: list[Part]) -> None:
         """Send these parts, which have the size of the frame in front, as the answer; observers get `response`."""
