@@ -10,11 +10,18 @@ from __future__ import annotations
 import hashlib
 import hmac
 from enum import Enum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from odradek.controller.model.scram_credential import ScramCredential
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 MAX_ITERATIONS: Final = 16384
+
+SALT_BITS: Final = 130
+_SALT_DIGITS: Final = 26
+_DIGITS: Final = b"0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 class ScramMechanism(Enum):
@@ -61,6 +68,24 @@ class ScramMechanism(Enum):
         """Whether the client that sent the proof knows the password."""
         signature = self.hmac(stored_key, auth_message)
         return len(proof) == len(signature) and hmac.compare_digest(self.hash(xor(proof, signature)), stored_key)
+
+
+def salt_of(number: int) -> bytes:
+    """A number of at most `SALT_BITS` bits as a salt: 26 digits of base 36 at most, in ASCII.
+
+    Kafka: ScramFormatter.secureRandomString, UserScramCredentialUpsertion.
+    """
+    digits = bytearray(_SALT_DIGITS)
+    for place in reversed(range(_SALT_DIGITS)):  # as many steps for each number
+        number, digit = divmod(number, len(_DIGITS))
+        digits[place] = _DIGITS[digit]
+    return bytes(digits.lstrip(_DIGITS[:1])) or _DIGITS[:1]
+
+
+def random_salt(random_bytes: Callable[[int], bytes]) -> bytes:
+    """`random_bytes`: makes that many."""
+    number = int.from_bytes(random_bytes(-(-SALT_BITS // 8)), "big")
+    return salt_of(number & (1 << SALT_BITS) - 1)
 
 
 def xor(one: bytes, other: bytes) -> bytes:

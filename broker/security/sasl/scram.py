@@ -31,7 +31,8 @@ from odradek.broker.security.sasl.scram_messages import (
     sasl_name,
 )
 from odradek.controller.model.scram_credential import ScramCredential
-from odradek.controller.model.scram_mechanism import SCRAM_MECHANISMS, ScramMechanism
+from odradek.controller.model.scram_mechanism import SALT_BITS, SCRAM_MECHANISMS, ScramMechanism, salt_of
+from odradek.storage.config.config_def import Password
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -44,8 +45,10 @@ LOGIN_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 FindCredential: TypeAlias = "Callable[[str], ScramCredential | Awaitable[ScramCredential | None] | None]"
 
 NONCE_BYTES: Final = 18
-SALT_BYTES: Final = 26
-"""As many as Apache Kafka's salts have."""
+SHARED_SECRETS: Final = ("delegation.token.secret.key", "delegation.token.master.key", "password.encoder.secret")
+"""Keys whose value all brokers share, and which outlasts a restart: from the first that is set come the salts of
+unknown users. Else these change with each start, and from broker to broker.
+"""
 
 DEFAULT_ITERATIONS: Final = 4096
 
@@ -57,7 +60,7 @@ def load_server(context: SaslContext) -> MakeSaslServer:
     """Raises: ConfigError."""
     require_module(context, LOGIN_MODULE)
     mechanism = SCRAM_MECHANISMS[context.mechanism]
-    secret = context.random_bytes(mechanism.hash_bytes)
+    secret = _secret(context, mechanism)
     random_bytes, tokens = context.random_bytes, context.tokens
     find: FindCredential = partial(context.scram_credentials.scram_credential, mechanism.mechanism_name)
     if context.handler_class is not None:
@@ -66,6 +69,15 @@ def load_server(context: SaslContext) -> MakeSaslServer:
         method: HandlerMethod[ScramCredential | None] = load_method(context, ScramCallbackHandler, "credential")
         find = method
     return lambda: ScramSaslServer(mechanism, find, tokens, secret, random_bytes)
+
+
+def _secret(context: SaslContext, mechanism: ScramMechanism) -> bytes:
+    for key in SHARED_SECRETS:
+        password = context.value(key)
+        if isinstance(password, Password):
+            label = f"salts of unknown users of {mechanism.mechanism_name}"
+            return hmac.digest(password.value.encode(), label.encode(), mechanism.hash_name)
+    return context.random_bytes(mechanism.hash_bytes)
 
 
 def make_client(context: SaslContext) -> SaslClient:
@@ -155,8 +167,8 @@ class ScramSaslServer:
     def _unknown_user_credential(self, user: str) -> ScramCredential:
         """Always the same for a user, so that two attempts look like those of a known one."""
         key = hmac.digest(self._secret, user.encode("utf-8", "replace"), self._mechanism.hash_name)
-        salt = hmac.digest(key, b"salt", "sha256")[:SALT_BYTES]
-        return ScramCredential(salt, key, key, DEFAULT_ITERATIONS)
+        number = int.from_bytes(hmac.digest(key, b"salt", "sha256"), "big") >> (256 - SALT_BITS)
+        return ScramCredential(salt_of(number), key, key, DEFAULT_ITERATIONS)
 
     def _receive_final(self, message: bytes) -> bytes:
         first, server_first, credential = self._first, self._server_first, self._credential

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from odradek.broker.security.tokens.token_cache import DelegationToken, DelegationTokenCache
 from odradek.controller.admin.node_changes import NodeChangeListener
 from odradek.controller.model.delegation_token import TokenInformation
-from odradek.controller.model.scram_mechanism import ScramMechanism
+from odradek.controller.model.scram_mechanism import ScramMechanism, random_salt
 from odradek.controller.tree.metadata_tree import BadArguments, Create, CreateMode, Delete, NoNode, SetData, check_path
 from odradek.controller.znodes.delegation_token_nodes import (
     TOKEN_CHANGE_PREFIX,
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-SALT_BYTES: Final = 26
-"""As many as Apache Kafka's salts have."""
 
 LOADED_AT_ONCE: Final = 64
 """Tokens whose credentials are computed together at the start; each takes milliseconds of a thread."""
@@ -261,7 +259,7 @@ class DelegationTokenManager:
     async def _credentials(self, secret: bytes) -> Mapping[str, ScramCredential]:
         """The SCRAM credentials whose password is the HMAC as base64, computed in the I/O pool."""
         password = b64encode(secret)
-        salts = {mechanism: self._random_bytes(SALT_BYTES) for mechanism in ScramMechanism}
+        salts = {mechanism: random_salt(self._random_bytes) for mechanism in ScramMechanism}
         computed: asyncio.Future[dict[str, ScramCredential]] = asyncio.get_running_loop().create_future()
 
         def work() -> dict[str, ScramCredential]:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.broker.tools.command.failures import CommandFailed, check, error_text
+from odradek.controller.model.scram_mechanism import random_salt
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 ITERATIONS: Final = 4096
 ITERATIONS_MIN: Final = 4096
 ITERATIONS_MAX: Final = 16384
-SALT_BYTES: Final = 16
 _CREDENTIAL: Final = re.compile(r"(?:iterations=(-?[0-9]*),)?password=(.*)", re.DOTALL | re.ASCII)
 
 
@@ -85,7 +85,7 @@ def salted_password(name: str, text: str) -> tuple[int, bytes, bytes]:
         raise CommandFailed(f"Iterations {iterations} is less than the minimum {ITERATIONS_MIN} required for {name}")
     if iterations > ITERATIONS_MAX:
         raise CommandFailed(f"Iterations {iterations} is greater than the maximum {ITERATIONS_MAX} for {name}")
-    salt = secrets.token_bytes(SALT_BYTES)
+    salt = random_salt(secrets.token_bytes)
     return iterations, salt, hashlib.pbkdf2_hmac(MECHANISMS[name].hash_name, match[2].encode(), salt, iterations)
 
 

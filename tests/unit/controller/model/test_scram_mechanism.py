@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import base64
 
-from odradek.controller.model.scram_mechanism import SCRAM_MECHANISMS, ScramMechanism
+import pytest
+
+from odradek.controller.model.scram_mechanism import SALT_BITS, SCRAM_MECHANISMS, ScramMechanism, random_salt, salt_of
 
 NONCE = "rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
 AUTH_MESSAGE = (f"n=user,r=rOprNGfwEbeRWgbNEkqO,r={NONCE},s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096,c=biws,r={NONCE}").encode()
@@ -37,3 +39,16 @@ def test_kafkas_names_codes_and_limits() -> None:
         "SCRAM-SHA-256": (1, 32, 4096),
         "SCRAM-SHA-512": (2, 64, 4096),
     }
+
+
+@pytest.mark.parametrize(("number", "salt"), [(0, b"0"), (35, b"z"), (36, b"10"), ((1 << SALT_BITS) - 1, None)])
+def test_salts_are_numbers_in_base_36(number: int, salt: bytes | None) -> None:
+    made = salt_of(number)
+    assert salt is None or made == salt
+    assert int(made, 36) == number
+    assert len(made) <= 26
+
+
+def test_a_random_salt_takes_its_bits_from_random_bytes() -> None:
+    assert random_salt(lambda count: b"\xff" * count) == salt_of((1 << SALT_BITS) - 1)
+    assert random_salt(bytes) == b"0"

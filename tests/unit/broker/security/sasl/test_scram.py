@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+import re
 
 import pytest
 
@@ -8,8 +9,10 @@ from odradek.broker.security.sasl import scram
 from odradek.broker.security.sasl.ports import SaslAuthenticationError, SaslError, SaslServer
 from odradek.broker.security.sasl.scram import ScramSaslClient
 from odradek.broker.security.sasl.scram_messages import ServerFirstMessage
+from odradek.broker.tools.admin.security.scram_requests import salted_password
 from odradek.controller.model.scram_credential import ScramCredential
 from odradek.controller.model.scram_mechanism import SCRAM_MECHANISMS, ScramMechanism
+from odradek.storage.config.config_def import Password
 from tests.support.in_process.security.sasl_contexts import Credentials, Tokens, context
 
 JAAS = f"{scram.LOGIN_MODULE} required username=alice password=secret;"
@@ -87,6 +90,33 @@ def test_an_unknown_user_looks_like_a_known_one_with_another_password() -> None:
         with pytest.raises(SaslError, match=r"^Invalid client credentials$"):
             answer(one, other.evaluate_challenge(first.to_bytes()))
     assert len(salts) == 2, "the salt of a user stays the same"
+
+
+def first_message(name: str, user: str, random_byte: int, secrets: dict[str, str]) -> ServerFirstMessage:
+    """Of a broker with these secrets, whose random bytes are all the same."""
+    values = {key: Password(text) for key, text in secrets.items()}
+    one = context(name, JAAS)._replace(value=values.get, random_bytes=lambda count: bytes([random_byte]) * count)
+    return ServerFirstMessage.parse(answer(scram.load_server(one)(), f"n,,n={user},r=x".encode()))
+
+
+@pytest.mark.parametrize("name", SCRAM_MECHANISMS)
+def test_the_salt_of_an_unknown_user_has_the_form_of_those_that_tools_store(name: str) -> None:
+    _, stored, _ = salted_password(name, "password=x")
+    shown = [first_message(name, user, 1, {}).salt for user in ("a", "b", "c", "d")]
+    assert len(set(shown)) == 4
+    for salt in (stored, *shown):
+        assert re.fullmatch(rb"[0-9a-z]{20,26}", salt)
+
+
+@pytest.mark.parametrize("name", SCRAM_MECHANISMS)
+@pytest.mark.parametrize("key", scram.SHARED_SECRETS)
+def test_the_salt_of_an_unknown_user_stays_the_same_with_a_secret_of_the_cluster(name: str, key: str) -> None:
+    salts = [first_message(name, "nobody", byte, {key: secret}).salt for byte, secret in ((1, "x"), (2, "x"), (2, "y"))]
+    assert salts[0] == salts[1], "another broker, or the same after a restart"
+    assert salts[1] != salts[2]
+    assert first_message(name, "nobody", 1, {}).salt != first_message(name, "nobody", 2, {}).salt, "without a secret"
+    others = {first_message(other, "nobody", 1, {key: "x"}).salt for other in SCRAM_MECHANISMS}
+    assert len(others) == 2, "as those of a known user"
 
 
 def test_no_proof_authenticates_an_unknown_user() -> None:
