@@ -233,7 +233,7 @@ def _decompress_zstd(data: memoryview, max_size: int) -> bytes:
     from cramjam import DecompressionError as CramjamError
     from cramjam import zstd
 
-    bound = _zstd_size_bound(data, max_size)
+    bound = zstd_size_bound(data, max_size)
     out = bytearray(min(bound, max_size))
     try:
         size = zstd.decompress_into(data, out)
@@ -244,7 +244,7 @@ def _decompress_zstd(data: memoryview, max_size: int) -> bytes:
     return bytes(memoryview(out)[:size])
 
 
-def _zstd_size_bound(data: memoryview, max_size: int) -> int:
+def zstd_size_bound(data: memoryview, max_size: int) -> int:
     """An upper bound of the decompressed size, read from frame and block headers; `max_size` + 1 when it is higher."""
     bound = blocks = position = 0
     try:

@@ -6,14 +6,18 @@ for each. Compressed bytes may become a thousand times as many. With these limit
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from odradek.protocol.records.batch import RecordBatch
+from odradek.protocol.records.compression import CompressionType, zstd_size_bound
+from odradek.protocol.records.errors import DecompressionError
 from odradek.protocol.records.layout import LOG_OVERHEAD
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.protocol.records.batch import AnyBatch, RecordBatch
+    from odradek.protocol.records.batch import AnyBatch
 
 REBUILT_RECORDS_MAX: Final = 1_000
 """Decoded to values, and built anew, on the loop: 5 ms."""
@@ -22,13 +26,16 @@ REBUILT_BYTES_MAX: Final = 64 * 1024
 """Compressed on the loop: 2 ms with gzip."""
 
 REBUILT_COMPRESSED_BYTES_MAX: Final = 4 * 1024
-"""Decompressed and compressed anew on the loop: at most 4 MB after decompression."""
+REBUILT_DECOMPRESSED_BYTES_MAX: Final = 4 * 1024 * 1024
+"""Decompressed and compressed anew on the loop. Only zstd makes more than the second of the first: four bytes stand for
+128 KB of one byte."""
 
 WALKED_RECORDS_MAX: Final = 10_000
 """Walked over on the loop: 10 ms."""
 
 WALKED_COMPRESSED_BYTES_MAX: Final = 16 * 1024
-"""Decompressed on the loop for a walk: at most 16 MB after decompression."""
+WALKED_DECOMPRESSED_BYTES_MAX: Final = 16 * 1024 * 1024
+"""Decompressed on the loop for a walk."""
 
 
 class LongValidationError(Exception):
@@ -50,6 +57,8 @@ def check_walk(batch: RecordBatch) -> None:
         batch.compression_type and batch.size_in_bytes > WALKED_COMPRESSED_BYTES_MAX
     ):
         raise LongValidationError
+    if batch.compression_type == CompressionType.ZSTD:
+        _check_zstd(batch, WALKED_DECOMPRESSED_BYTES_MAX)
 
 
 def check_rebuild(found: Sequence[AnyBatch]) -> None:
@@ -63,3 +72,13 @@ def check_rebuild(found: Sequence[AnyBatch]) -> None:
             plain += batch.size_in_bytes
     if records > REBUILT_RECORDS_MAX or plain > REBUILT_BYTES_MAX or compressed > REBUILT_COMPRESSED_BYTES_MAX:
         raise LongValidationError
+    for batch in found:
+        if batch.compression_type == CompressionType.ZSTD and isinstance(batch, RecordBatch):
+            _check_zstd(batch, REBUILT_DECOMPRESSED_BYTES_MAX)
+
+
+def _check_zstd(batch: RecordBatch, limit: int) -> None:
+    """Raise LongValidationError if the frames may become more. Invalid ones are refused where they are decompressed."""
+    with suppress(DecompressionError):
+        if zstd_size_bound(batch.payload, limit) > limit:
+            raise LongValidationError

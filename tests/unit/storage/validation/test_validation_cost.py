@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from odradek.protocol.records.batch import RecordBatch, batches
 from odradek.protocol.records.builder import build_batch
+from odradek.protocol.records.compression import CompressionType
 from odradek.protocol.records.legacy import build_messages
 from odradek.protocol.records.record import SimpleRecord
 from odradek.storage.validation import validation_cost
@@ -50,6 +53,29 @@ def test_single_messages_that_are_rebuilt() -> None:
     check_rebuild(found[1:])
     with pytest.raises(LongValidationError):
         check_rebuild(found)
+
+
+@pytest.mark.parametrize(
+    ("check", "limit"),
+    [
+        (lambda batch: check_rebuild([batch]), validation_cost.REBUILT_DECOMPRESSED_BYTES_MAX),
+        (check_walk, validation_cost.WALKED_DECOMPRESSED_BYTES_MAX),
+    ],
+)
+def test_a_few_bytes_of_zstd_that_become_megabytes(check: Callable[[RecordBatch], None], limit: int) -> None:
+    overhead = 1024
+    check(view(value=bytes(limit - 128 * 1024 - overhead), compression=CompressionType.ZSTD))
+    large = view(value=bytes(limit + overhead), compression=CompressionType.ZSTD)
+    assert large.size_in_bytes < validation_cost.REBUILT_COMPRESSED_BYTES_MAX
+    with pytest.raises(LongValidationError):
+        check(large)
+
+
+def test_invalid_zstd_is_left_to_the_validation() -> None:
+    batch = view(value=bytes(100))
+    batch.attributes = CompressionType.ZSTD
+    check_walk(batch)
+    check_rebuild([batch])
 
 
 def test_walks() -> None:
