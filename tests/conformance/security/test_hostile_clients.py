@@ -23,7 +23,7 @@ from odradek.protocol.api import API, ApiKey
 from tests.conformance.security.conftest import Certificates
 from tests.support.loads.hostile import hostile_input
 from tests.support.loads.hostile.failed_logins import delayed_logins, login_times, rank_score
-from tests.support.loads.hostile.hostile_input import Connect, awaits_close
+from tests.support.loads.hostile.hostile_input import SOON_S, Connect, awaits_close
 from tests.support.loads.hostile.slow_clients import TlsFiles, never_read, slow_and_idle
 from tests.support.loads.hostile.widest_requests import widest_requests
 from tests.support.processes.odradek_process import OdradekBroker, running
@@ -34,8 +34,6 @@ from tests.support.wire.requests import build
 
 TIMEOUT_S = 3.0
 """A request that waits for others is given up after that."""
-SOON_S = 5.0
-"""Other tests use the machine at the same time."""
 ANSWERED = {ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE}
 LIMIT = 4_000
 """The frames of the slow clients have 2,000 bytes."""
@@ -79,7 +77,7 @@ class Counts(NamedTuple):
     """Of the mutated requests and of the chosen APIs: the few are the same in each run."""
 
 
-FEW = Counts(300, 200, 20, 1, 3, 100, 20, 4.0, 5, 5_000_000, 200, 200, 200, 7)
+FEW = Counts(300, 200, 20, 1, 3, 100, 100, 4.0, 5, 5_000_000, 200, 200, 200, 7)
 FULL = Counts(
     frames=int(os.environ.get("ODRADEK_SOAK_FRAMES", "1000000")),
     junk=10_000,
@@ -167,7 +165,7 @@ def connect(request: pytest.FixtureRequest, listeners: Listeners, certificates: 
     indirect=["connect"],
 )
 def test_mutated_requests(broker: OdradekBroker, counts: Counts, connect: Connect, most: int) -> None:
-    hostile_input.mutated_requests(broker, min(counts.frames, most), counts.seed, SOON_S, connect)
+    hostile_input.mutated_requests(broker, min(counts.frames, most), counts.seed, connect)
 
 
 @pytest.mark.parametrize("connect", ["TLS", "SASL"], indirect=True)
@@ -242,7 +240,7 @@ def tls_client(listeners: Listeners, certificates: Certificates) -> TlsClient:
 
 
 def test_bombs_inside_tls(broker: OdradekBroker, counts: Counts, tls_client: TlsClient) -> None:
-    hostile_input.bombs(broker, counts.bombs, SOON_S, tls_client)
+    hostile_input.bombs(broker, counts.bombs, tls_client)
 
 
 def test_arrays_as_long_as_a_megabyte_allows_inside_tls(

@@ -5,9 +5,12 @@ It is built on our own codec, which the wire oracle compares with Kafka's classe
 
 from __future__ import annotations
 
+import fcntl
 import socket
 import ssl
 import struct
+import termios
+from array import array
 from typing import Self
 
 from odradek.protocol.api import API
@@ -112,6 +115,10 @@ class RawClient:
                 raise ConnectionClosedError(f"after {len(data)} of {size} bytes")
             data += part
         return bytes(data)
+
+    def unread_bytes(self) -> int:
+        """Bytes that have arrived and were not read."""
+        return int(array("i", fcntl.ioctl(self._socket, termios.FIONREAD, bytes(4)))[0])
 
     def awaits_close(self) -> bool:
         """Whether the broker closes the connection without sending anything (else: it sent bytes; or a timeout)."""

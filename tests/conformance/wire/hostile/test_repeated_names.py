@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
-import psutil
 import pytest
 
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.schema import Request
 from odradek.protocol.errors import ErrorCode
-from tests.support.loads.hostile.hostile_input import Watch
+from tests.support.loads.hostile.hostile_input import SOON_S, Watch
+from tests.support.processes.memory_growth import Growth
 from tests.support.processes.odradek_process import OdradekBroker, running
 from tests.support.waiting import eventually
 from tests.support.wire.raw_client import RawClient
@@ -21,8 +20,6 @@ PARTITIONS = 300
 GROWTH_BYTES = 64 << 20
 LARGEST_GROWTH_BYTES = 320 << 20
 """For an answer of 128 MB in memory and the values that it is made of."""
-SOON_S = 5.0
-"""Other tests use the machine at the same time."""
 SETTINGS = {"auto.create.topics.enable": "false", "offsets.topic.num.partitions": "1"}
 BLOB = bytes(100_000)
 
@@ -102,22 +99,22 @@ def test_an_answer_that_repeats_itself_is_not_copied(
     broker: OdradekBroker, request_: Request, version: int, answer_bytes: int
 ) -> None:
     """It is sent all the same, as Apache Kafka does; here its beginning is read only."""
-    growth, watch = Growth(broker), Watch(broker)
+    growth, watch = Growth(broker.pid), Watch(broker)
     with watch.looking(), RawClient(broker.host, broker.port, timeout_s=60) as client:
         client.send(request_, version)
         size = client.receive_size()
     assert size > answer_bytes
-    assert growth.bytes() < GROWTH_BYTES
+    assert growth.most < GROWTH_BYTES
     assert watch.longest_s < SOON_S
 
 
 def test_an_answer_that_no_frame_can_hold_closes_the_connection(broker: OdradekBroker) -> None:
     """200 KB a mention, 4 GB in all."""
-    growth = Growth(broker)
+    growth = Growth(broker.pid)
     with RawClient(broker.host, broker.port, timeout_s=60) as client:
         client.send(build(ApiKey.DESCRIBE_GROUPS, groups=["g"] * 20_000), 0)
         assert client.awaits_close()
-    assert growth.bytes() < GROWTH_BYTES
+    assert growth.most < GROWTH_BYTES
 
 
 def test_an_answer_that_is_too_large_without_repeating_itself_closes_the_connection(broker: OdradekBroker) -> None:
@@ -126,22 +123,9 @@ def test_an_answer_that_is_too_large_without_repeating_itself_closes_the_connect
     orders = [indexes[turn % PARTITIONS :] + indexes[: turn % PARTITIONS] for turn in range(800)]
     asked = [{"group_id": "g", "topics": [{"name": "t", "partition_indexes": order}]} for order in orders]
     request = build(ApiKey.OFFSET_FETCH, groups=asked)
-    growth, watch = Growth(broker), Watch(broker)
+    growth, watch = Growth(broker.pid), Watch(broker)
     with watch.looking(), RawClient(broker.host, broker.port, timeout_s=60) as client:
         client.send(request, 8)
         assert client.awaits_close()
-    assert growth.bytes() < LARGEST_GROWTH_BYTES
+    assert growth.most < LARGEST_GROWTH_BYTES
     assert watch.longest_s < SOON_S
-
-
-class Growth:
-    """The memory of a broker at its peak, from now on."""
-
-    def __init__(self, broker: OdradekBroker) -> None:
-        self._proc = Path(f"/proc/{broker.pid}")
-        (self._proc / "clear_refs").write_text("5")
-        self._before = psutil.Process(broker.pid).memory_info().rss
-
-    def bytes(self) -> int:
-        status = (self._proc / "status").read_text()
-        return int(status.partition("VmHWM:")[2].split()[0]) * 1024 - self._before

@@ -9,6 +9,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections import deque
 from contextlib import closing
 from typing import Final, NamedTuple
 
@@ -16,13 +17,22 @@ import psutil
 
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.schema import Request
+from tests.support.garbage import no_collection
+from tests.support.processes.memory_growth import Growth
 from tests.support.processes.odradek_process import OdradekBroker
+from tests.support.processes.waits import Wait, Waits
 from tests.support.waiting import eventually
 from tests.support.wire.raw_client import RawClient
 from tests.support.wire.requests import batch, build
 
 IDLE_TOLERANCE_S: Final = 10
 CALLS: Final = 2_000
+ROUNDS: Final = 3
+ROUND_S: Final = 0.2
+"""At least, so that slow clients send something meanwhile: a byte a second each."""
+STALLED_TURNS: Final = 50
+SHORT_MS: Final = 1.0
+"""Of one record and the processor's caches; p99 alone is between 0.1 and 0.6 ms."""
 BACKLOG: Final = 40
 PRODUCE_BYTES: Final = 1_000
 STORED_BYTES: Final = 900_000
@@ -35,19 +45,41 @@ def produce(value: bytes) -> Request:
     return build(ApiKey.PRODUCE, acks=1, timeout_ms=5000, topic_data=data)
 
 
-def latencies_ms(broker: OdradekBroker, calls: int = CALLS) -> list[float]:
-    """What a client that behaves waits for, one record at a time."""
-    request, waits = produce(bytes(PRODUCE_BYTES)), []
-    with RawClient(broker.host, broker.port) as client:
+class P99(NamedTuple):
+    """The 99th percentiles of a produce, in ms."""
+
+    whole_ms: float
+    undisturbed_ms: float
+    """Of `Wait.undisturbed_s`: what other work on the machine does not change."""
+
+    def __str__(self) -> str:
+        return f"{self.undisturbed_ms:.2f} ms ({self.whole_ms:.2f} ms with the waits for a core)"
+
+
+def produce_p99(broker: OdradekBroker, calls: int = CALLS) -> P99:
+    """What a client that behaves waits for, one record at a time: the best of some rounds. What others cost is in all
+    of them, what the machine does besides is not.
+    """
+    return min((_round(broker, calls) for _ in range(ROUNDS)), key=lambda found: found.undisturbed_ms)
+
+
+def _round(broker: OdradekBroker, calls: int) -> P99:
+    request, found = produce(bytes(PRODUCE_BYTES)), []
+    with RawClient(broker.host, broker.port) as client, closing(Waits(broker.pid)) as waits, no_collection():
         for _ in range(calls):
-            started = time.perf_counter()
+            time.sleep(ROUND_S / calls)
+            waits.begin()
             client.call(request, 8)
-            waits.append((time.perf_counter() - started) * 1000)
-    return waits
+            found.append(waits.end())
+    whole, undisturbed = (
+        statistics.quantiles([wait[of] * 1000 for wait in found], n=100)[98] for of in range(len(Wait._fields))
+    )
+    return P99(whole, undisturbed)
 
 
-def p99(waits: list[float]) -> float:
-    return statistics.quantiles(waits, n=100)[98]
+def check_beside(alone: P99, beside: P99) -> None:
+    """AssertionError: a client that behaves waits longer beside the others."""
+    assert beside.undisturbed_ms < max(2 * alone.undisturbed_ms, SHORT_MS)
 
 
 class TlsFiles(NamedTuple):
@@ -131,23 +163,23 @@ def slow_and_idle(
     port: int = 0,
     tls: TlsFiles | None = None,
     calls: int = CALLS,
-) -> tuple[float, float]:
+) -> None:
     """Idle connections are closed after `max_idle_s` seconds, slow ones stay. `port`: of another listener for both.
     `tls`: it has TLS, and both make the handshake. `calls`: produced records of a measurement, all of them before the
     idle ones are closed.
 
-    Returns the p99 of a produce in ms, alone and beside them.
+    AssertionError, too: the p99 of a produce is more than twice that without them.
     """
     process, target = psutil.Process(broker.pid), Target(broker.host, port or broker.port, broker.pid, tls)
-    latencies_ms(broker, calls)
-    alone = p99(latencies_ms(broker, calls))
+    _round(broker, calls)
+    alone = produce_p99(broker, calls)
     descriptors = process.num_fds()
     with closing(Tricklers(target, slow)) as tricklers:
         opened = time.monotonic()
         silent = connections(target, idle)
         opened_s = time.monotonic() - opened
-        beside = p99(latencies_ms(broker, calls))
-        print(f"p99 of a produce: alone {alone:.2f} ms, beside {idle} idle and {slow} slow ones {beside:.2f} ms")
+        beside = produce_p99(broker, calls)
+        print(f"p99 of a produce: alone {alone}, beside {idle} idle and {slow} slow ones {beside}")
         assert time.monotonic() - opened < max_idle_s, "the idle ones have to be there meanwhile"
         eventually(
             lambda: sum(map(is_open, silent)),
@@ -159,7 +191,16 @@ def slow_and_idle(
         for client in silent:
             client.close()
     eventually(process.num_fds, accept=lambda count: count <= descriptors + 1, timeout_s=60)
-    return alone, beside
+    check_beside(alone, beside)
+
+
+def wait_until_stalled(broker: OdradekBroker, readers: list[RawClient]) -> None:
+    """Until the buffers of the kernel are full: in so many turns of the broker's loop nothing more has come."""
+    arrived: deque[int] = deque(maxlen=STALLED_TURNS)
+    with RawClient(broker.host, broker.port) as client:
+        while len(arrived) < STALLED_TURNS or len(set(arrived)) > 1:
+            client.call(build(ApiKey.API_VERSIONS), 0)
+            arrived.append(sum(reader.unread_bytes() for reader in readers))
 
 
 def never_read(
@@ -170,19 +211,20 @@ def never_read(
     port: int = 0,
     tls: ssl.SSLContext | None = None,
     calls: int = CALLS,
-) -> tuple[float, float]:
+) -> None:
     """So many clients ask for the whole log of so many bytes, which is in the topic `t`, and read nothing.
 
-    Returns the p99 of a produce in ms, alone and beside them. `port`, `tls`, `calls`: see `slow_and_idle`.
+    AssertionError: the p99 of a produce is more than twice that without them, or the broker grows. `port`, `tls`,
+    `calls`: see `slow_and_idle`.
     """
     with RawClient(broker.host, broker.port) as client:
         request = produce(bytes(STORED_BYTES))
         for _ in range(log_bytes // STORED_BYTES):
             client.call(request, 8)
-    latencies_ms(broker, calls)
-    alone = p99(latencies_ms(broker, calls))
+    _round(broker, calls)
+    alone = produce_p99(broker, calls)
     process = psutil.Process(broker.pid)
-    before, descriptors = process.memory_info().rss, process.num_fds()
+    growth, descriptors = Growth(broker.pid), process.num_fds()
     wanted = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": log_bytes}
     fetch = build(
         ApiKey.FETCH,
@@ -195,11 +237,12 @@ def never_read(
     clients = [RawClient(broker.host, port or broker.port, tls=tls) for _ in range(readers)]
     for reader in clients:
         reader.send(fetch, 11)
-    beside = p99(latencies_ms(broker, calls))
-    grown = process.memory_info().rss - before
-    print(f"{readers} readers: {grown >> 20} MB more, p99 of a produce {alone:.2f} ms, beside them {beside:.2f} ms")
+    wait_until_stalled(broker, clients)
+    beside = produce_p99(broker, calls)
+    grown = growth.most
+    print(f"{readers} readers: {grown >> 20} MB more, p99 of a produce {alone}, beside them {beside}")
     assert grown <= READER_BYTES
     for reader in clients:
         reader.close()
     eventually(process.num_fds, accept=lambda count: count <= descriptors + 1, timeout_s=60)
-    return alone, beside
+    check_beside(alone, beside)
