@@ -45,6 +45,7 @@ from odradek.controller.tree.metadata_tree import (
     WriteResult,
     check_path,
 )
+from odradek.controller.tree.zookeeper_multi_read import MultiRead, ReadTogether
 
 SENSITIVE_PATHS: Final = ("/config/users", "/config/brokers", "/delegation_token/tokens")
 OPEN_PATH: Final = "/consumers"
@@ -85,6 +86,8 @@ class ZooKeeperRequests:
                 flags = mode.is_ephemeral | mode.is_sequential << 1
                 full_path = self._path(path, is_sequential=mode.is_sequential)
                 return serialization.Create2(full_path, data, self._acl(path), flags)
+            case ReadTogether(_, reads):
+                return MultiRead(tuple(self._path(read.path) for read in reads))
             case Multi(operations):
                 return serialization.Transaction([self._write(write) for write in operations])
             case SetData() | Delete() | Check():
@@ -109,6 +112,9 @@ class ZooKeeperRequests:
                 return Created(self.without_chroot(path), _stat(stat))
             case Multi(operations):
                 return self._multi_result(operations, cast("list[object]", answer))
+            case ReadTogether(_, reads):
+                answers = cast("list[object]", answer)
+                return [self.result(read, each) for read, each in zip(reads, answers, strict=True)]
             case SetData():
                 return _stat(cast("ZnodeStat", answer))
         return None
@@ -161,7 +167,7 @@ def path_of(operation: Operation[object]) -> str:
     match operation:
         case GetData(path) | Exists(path) | GetChildren(path) | Create(path) | SetData(path) | Delete(path):
             return path
-        case Multi((first, *_)):
+        case Multi((first, *_)) | ReadTogether(_, (first, *_)):
             return first.path
     return ""
 

@@ -3,6 +3,7 @@
 * **Requests** are sent in the order of one queue, at most `max_in_flight_requests` without a response. Without a
   connection they wait. Requests in flight when a connection is lost are sent again first. A conditional write that had
   reached the server is refused then; its caller must check whether the node holds its own write.
+* **Reads** without watchers that follow each other in a batch go to the server 32 in a request, where it knows that.
 * **Watches** are set again after every reconnect, before any other request is sent (`zookeeper_watches`).
 * **A session** continues over several connections until the server reports that it has expired. Then all its requests
   fail with SessionExpired, and so do new ones until all listeners have returned. After that the next session begins,
@@ -22,10 +23,13 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, cast
 
+from kazoo.exceptions import UnimplementedError
+
 from odradek.controller.tree.metadata_tree import (
     BadArguments,
     ConnectionLoss,
     Create,
+    GetData,
     MetadataTree,
     NodeExists,
     Operation,
@@ -33,8 +37,10 @@ from odradek.controller.tree.metadata_tree import (
     SessionListener,
     TreeError,
     WatchEvent,
+    check_path,
 )
 from odradek.controller.tree.zookeeper_connection import Connection, ConnectionEvents, End, KazooConnection, Session
+from odradek.controller.tree.zookeeper_multi_read import READS_TOGETHER_MIN, ReadTogether
 from odradek.controller.tree.zookeeper_requests import ZooKeeperRequests, path_of, size_bytes
 from odradek.controller.tree.zookeeper_settings import REQUESTS_IN_FLIGHT_MAX
 from odradek.controller.tree.zookeeper_watches import Watches
@@ -109,6 +115,12 @@ class _Request:
         self.batch = batch
         self.index = index
 
+    def alone(self) -> list[_Request]:
+        """The reads of a ReadTogether as requests of their own."""
+        assert isinstance(self.operation, ReadTogether)
+        pairs = zip(self.operation.indexes, self.operation.reads, strict=True)
+        return [_Request(read, self.requests, self.batch, index) for index, read in pairs]
+
 
 MakeConnection: TypeAlias = Callable[["ZooKeeperSettings", "Session | None", ConnectionEvents], Connection]
 
@@ -141,6 +153,8 @@ class ZooKeeperTree(MetadataTree):
         self._ended: asyncio.Future[None] = self._loop.create_future()
         self._waiting: deque[_Request] = deque()
         self._in_flight: deque[_Request] = deque()
+        self._reads_together = True
+        """Whether the server is believed to know MultiRead."""
         self._watches = Watches()
         self._requests = ZooKeeperRequests(settings.chroot, sets_acl=settings.sets_acl)
         self.session_events: Counter[str] = Counter()
@@ -230,13 +244,28 @@ class ZooKeeperTree(MetadataTree):
         if not operations:
             return []
         batch = _Batch(len(operations), self._loop.create_future())
+        run: list[tuple[int, GetData]] = []
         for index, operation in enumerate(operations):
             try:
-                self._waiting.append(_Request(operation, requests, batch, index))
+                if isinstance(operation, GetData) and operation.watcher is None:
+                    check_path(operation.path)
+                    run.append((index, operation))
+                else:
+                    self._queue_reads(run, requests, batch)
+                    self._waiting.append(_Request(operation, requests, batch, index))
             except BadArguments as refused:
                 batch.settle(index, refused)
+        self._queue_reads(run, requests, batch)
         self._send_waiting()
         return await batch.future
+
+    def _queue_reads(self, run: list[tuple[int, GetData]], requests: ZooKeeperRequests, batch: _Batch) -> None:
+        """Queue reads that follow each other, and empty the list."""
+        if self._reads_together and len(run) >= READS_TOGETHER_MIN:
+            self._waiting.extend(_Request(group, requests, batch) for group in ReadTogether.of_run(run))
+        else:
+            self._waiting.extend(_Request(read, requests, batch, index) for index, read in run)
+        run.clear()
 
     def _send_waiting(self) -> None:
         connection = self._connection
@@ -244,6 +273,9 @@ class ZooKeeperTree(MetadataTree):
             if len(self._in_flight) >= self._in_flight_max:
                 return
             request = self._waiting.popleft()
+            if isinstance(request.operation, ReadTogether) and not self._reads_together:
+                self._waiting.extendleft(reversed(request.alone()))
+                continue
             self._in_flight.append(request)
             connection.send(request.wire, self._answered)
 
@@ -252,6 +284,10 @@ class ZooKeeperTree(MetadataTree):
         if not self._in_flight:  # all requests have failed already
             return
         request = self._in_flight.popleft()
+        if isinstance(request.operation, ReadTogether):
+            self._answered_together(request, request.operation, answer)
+            self._send_waiting()
+            return
         result = request.requests.result(request.operation, answer)
         if request.batch is None:
             missed = self._watches.missed(request.operation, result)
@@ -261,6 +297,18 @@ class ZooKeeperTree(MetadataTree):
             self._watches.note(request.operation, result)
             request.batch.settle(request.index, result)
         self._send_waiting()
+
+    def _answered_together(self, request: _Request, operation: ReadTogether, answer: object) -> None:
+        if isinstance(answer, UnimplementedError):
+            logger.info("ZooKeeper at %s is older than 3.6: nodes are read one by one", self._settings.hosts)
+            self._reads_together = False
+            self._waiting.appendleft(request)
+            return
+        result = request.requests.result(operation, answer)
+        results = [result] * len(operation.indexes) if isinstance(result, TreeError) else cast("list[object]", result)
+        if request.batch is not None:
+            for index, each in zip(operation.indexes, results, strict=True):
+                request.batch.settle(index, each)
 
     def _fire(self, event: WatchEvent) -> None:
         # One callback for each, so that an exception of one watcher (which the loop logs) does not stop the others.

@@ -20,6 +20,7 @@ from odradek.controller.tree.metadata_tree import (
     Check,
     Create,
     CreateMode,
+    DataAndStat,
     Delete,
     Exists,
     GetChildren,
@@ -213,6 +214,27 @@ class MetadataTreeContract:
             kinds = [type(result) if isinstance(result, TreeError) else None for result in results]
             assert kinds == [None, NodeExists, None, NoNode]
             assert await tree.submit([]) == []
+
+    @async_test
+    async def test_many_reads_see_what_was_written_before_them(self, tmp_path: Path) -> None:
+        """Also those that an implementation puts together."""
+        async with self.cluster(tmp_path) as clients:
+            tree = await clients.connect()
+            paths = [f"{clients.root}/{'ä' * (number % 3)}{number}" for number in range(100)]
+            contents = [None if number % 5 == 1 else bytes(number) for number in range(100)]
+            await tree.submit([Create(path, data) for path, data in zip(paths, contents, strict=True)])
+            changes = [SetData(paths[0], b"changed", 0), Delete(paths[7])]
+            reads = [GetData(path) for path in paths]
+            results = await tree.submit([*reads, *changes, *reads])
+            assert not any(isinstance(each, TreeError) for each in results[:102])
+            after = results[102:]
+            assert isinstance(after[7], NoNode)
+            contents[0] = b"changed"
+            for number, found in enumerate(after):
+                if number != 7:
+                    assert isinstance(found, DataAndStat)
+                    assert (found.data, found.stat.version) == (contents[number], int(number == 0))
+                    assert found.stat.data_length == len(contents[number] or b"")
 
     @async_test
     async def test_a_multi_is_applied_under_one_zxid(self, tmp_path: Path) -> None:

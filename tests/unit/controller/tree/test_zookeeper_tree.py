@@ -16,6 +16,7 @@ from odradek.controller.tree.metadata_tree import (
     BadArguments,
     ConnectionLoss,
     Create,
+    DataAndStat,
     Exists,
     GetChildren,
     GetData,
@@ -27,6 +28,7 @@ from odradek.controller.tree.metadata_tree import (
     WatchEventType,
 )
 from odradek.controller.tree.zookeeper_connection import ConnectionEvents, End, Session
+from odradek.controller.tree.zookeeper_multi_read import READS_TOGETHER_MAX, READS_TOGETHER_MIN, MultiRead
 from odradek.controller.tree.zookeeper_settings import REQUESTS_IN_FLIGHT_MAX, ZooKeeperSettings
 from odradek.controller.tree.zookeeper_tree import REQUEST_BYTES_MAX, SESSION_EVENTS, ZooKeeperTree
 from tests.support.async_test import async_test
@@ -139,9 +141,75 @@ async def test_no_more_requests_than_allowed_are_ahead_of_the_answers() -> None:
 @async_test
 async def test_the_pipe_to_kazoos_thread_is_never_full(allowed: int) -> None:
     tree, server = await opened(max_in_flight_requests=allowed)
-    reading = await begun(tree.submit([GetData("/a")] * (REQUESTS_IN_FLIGHT_MAX + 2)))
+    reading = await begun(tree.submit([Exists("/a")] * (REQUESTS_IN_FLIGHT_MAX + 2)))
     assert len(server.last.asked) == REQUESTS_IN_FLIGHT_MAX
     reading.cancel()
+
+
+def reads(count: int) -> list[GetData]:
+    return [GetData(f"/n{number}") for number in range(count)]
+
+
+@async_test
+async def test_many_reads_leave_in_few_requests_before_any_is_answered() -> None:
+    tree, server = await opened()
+    count = 4 * READS_TOGETHER_MAX + 1
+    reading = await begun(tree.submit([*reads(count), Exists("/last")]))
+    groups = [request for request, _ in server.last.asked[:-1]]
+    assert [len(group.paths) for group in groups if isinstance(group, MultiRead)] == [READS_TOGETHER_MAX] * 4 + [1]
+    number = 0
+    for group in groups:
+        assert isinstance(group, MultiRead)
+        answers = [(path.encode(), STAT) for path in group.paths]
+        if not number:
+            answers[1] = exceptions.NoNodeError()  # type: ignore[call-overload]
+        number += len(answers)
+        server.last.answer(answers)
+    server.last.answer(None)
+    first, second, *others, last = await reading
+    assert isinstance(second, NoNode)
+    found = [each.data for each in (first, *others) if isinstance(each, DataAndStat)]
+    assert found == [f"/k/n{number}".encode() for number in range(count) if number != 1]
+    assert last is None
+
+
+@async_test
+async def test_few_reads_those_with_watchers_and_malformed_ones_are_not_put_together() -> None:
+    tree, server = await opened(max_in_flight_requests=100)
+    few, watching = reads(READS_TOGETHER_MIN - 1), GetData("/w", lambda event: None)
+    reading = await begun(tree.submit([*few, watching, GetData("bad"), *few]))
+    assert server.last.paths == [f"/k{read.path}" for read in (*few, watching, *few)]
+    for _ in range(2 * len(few) + 1):
+        server.last.answer((b"", STAT))
+    results = await reading
+    assert [index for index, each in enumerate(results) if isinstance(each, BadArguments)] == [len(few) + 1]
+
+
+@async_test
+async def test_an_error_of_the_whole_request_is_that_of_each_read() -> None:
+    tree, server = await opened()
+    reading = await begun(tree.submit(reads(READS_TOGETHER_MIN)))
+    server.last.answer(exceptions.NoAuthError())
+    assert [type(each) for each in await reading] == [TreeError] * READS_TOGETHER_MIN
+
+
+@async_test
+async def test_a_server_before_3_6_is_asked_one_by_one() -> None:
+    """It answers Unimplemented and closes the connection; requests that it had not answered are sent again."""
+    tree, server = await opened(max_in_flight_requests=2)
+    reading = await begun(tree.submit(reads(3 * READS_TOGETHER_MAX)))
+    assert [len(request.paths) for request, _ in server.last.asked] == [READS_TOGETHER_MAX] * 2  # type: ignore[attr-defined]
+    server.last.answer(exceptions.UnimplementedError())
+    server.last.events.ended(End.DROPPED, ONE)
+    server.last.events.connected(ONE)
+    asked = []
+    while server.last.asked:
+        asked += server.last.paths[:1]
+        server.last.answer((b"", STAT))
+    assert sorted(asked) == sorted(f"/k{read.path}" for read in reads(3 * READS_TOGETHER_MAX))
+    assert all(isinstance(each, DataAndStat) for each in await reading)
+    await begun(tree.submit(reads(READS_TOGETHER_MIN)))
+    assert server.last.paths == ["/k/n0", "/k/n1"]
 
 
 @async_test

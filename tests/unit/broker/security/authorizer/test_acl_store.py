@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+
+import pytest
 
 from odradek.broker.security.authorizer.acl_authorizer import AclAuthorizer
-from odradek.broker.security.authorizer.acl_store import MAX_UPDATE_RETRIES, RETRY_BACKOFF_MS
+from odradek.broker.security.authorizer.acl_store import MAX_UPDATE_RETRIES, NODES_AT_ONCE, RETRY_BACKOFF_MS
 from odradek.controller.admin.node_changes import CHANGE_EXPIRATION_MS
 from odradek.controller.model.acls import (
     AclOperation,
     PatternType,
 )
-from odradek.controller.tree.metadata_tree import GetData, SetData
-from odradek.controller.znodes.acl_nodes import encode_acls
+from odradek.controller.tree.embedded_tree import EmbeddedTree
+from odradek.controller.tree.metadata_tree import GetData, Operation, SetData
+from odradek.controller.znodes.acl_nodes import STORES, encode_acls
 from odradek.protocol.errors import ErrorCode
 from tests.support.acls.authorizers import (
     ALL,
@@ -118,6 +122,28 @@ async def test_many_acls_are_stored_read_and_deleted_in_groups() -> None:
         (result,) = await one.delete_acls(client_of(), [filter_of(None, PatternType.ANY)])
         assert {found for found, _ in result.deleted} == set(many)
         assert await cluster.client.children("/kafka-acl/Topic") == ()
+
+
+@async_test
+async def test_a_start_asks_for_many_nodes_before_the_first_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One after the other, 10,000 would take ZooKeeper's round trip 10,000 times."""
+    async with brokers() as cluster:
+        one = await cluster.start()
+        many = [binding(f"t{number}", pattern_type=(LITERAL, PREFIXED)[number % 2]) for number in range(1_100)]
+        await create(one, *many)
+        asked: list[int] = []
+        submit = EmbeddedTree.submit
+
+        async def counted(tree: EmbeddedTree, operations: Sequence[Operation[object]]) -> object:
+            paths = [each.path for each in operations if isinstance(each, GetData)]
+            if tree is not cluster.trees[0]:
+                asked.append(sum(path.startswith(tuple(STORES.values())) for path in paths))
+            return await submit(tree, operations)
+
+        monkeypatch.setattr(EmbeddedTree, "submit", counted)
+        restarted = await cluster.start()
+        assert restarted.acl_count == len(many)
+        assert [count for count in asked if count] == [NODES_AT_ONCE, NODES_AT_ONCE, len(many) - 2 * NODES_AT_ONCE]
 
 
 @async_test
