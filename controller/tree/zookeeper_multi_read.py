@@ -9,13 +9,16 @@ Corresponds to MultiOperationRecord and MultiResponse of ZooKeeper (op code 22),
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from kazoo import exceptions
 from kazoo.protocol import serialization
 from kazoo.protocol.states import ZnodeStat
 
 from odradek.controller.tree.metadata_tree import GetData, Operation
+
+if TYPE_CHECKING:
+    pass
 
 READS_TOGETHER_MAX: Final = 32
 """Nodes of one request. A node has at most 1 MB, and the answer is in memory as a whole."""

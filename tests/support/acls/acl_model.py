@@ -6,19 +6,27 @@ from collections.abc import Iterable
 from random import Random
 from typing import NamedTuple
 
-from odradek.broker.security.authorizer.acl_cache import AclCache, VersionedAcls
+from odradek.broker.security.authorizer.acl_authorizer import AclAuthorizer
+from odradek.broker.security.authorizer.ports import Action
 from odradek.controller.model.acls import (
     AccessControlEntry,
+    AccessControlEntryFilter,
     AclBinding,
+    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     PatternType,
     ResourcePattern,
+    ResourcePatternFilter,
     ResourceType,
 )
+from tests.support.acls.authorizers import brokers, client_of
 
 PRINCIPALS = ("User:a", "User:b", "User:*", "Group:a")
-HOSTS = ("10.0.0.1", "10.0.0.2", "::1")
+IPV6_HOST = "0:0:0:0:0:0:0:1"
+HOSTS = ("10.0.0.1", "10.0.0.2", IPV6_HOST)
+"""As Java writes them."""
+SUPER_USERS = ((), (), ("User:b",), ("Group:a", "User:c"), ("User:*",))
 NAMES = ("a", "ab", "abc", "abd", "b", "bc", "ä", "*")
 TYPES = (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER)
 CASES_OF_ONE_STATE = 25
@@ -46,7 +54,7 @@ def random_binding(random: Random) -> AclBinding:
     operation = random.choice((*OPERATIONS[:6], AclOperation.ALL, AclOperation.ALTER_CONFIGS))
     permission = DENY if random.random() < 0.2 else ALLOW
     return AclBinding(
-        pattern, AccessControlEntry(random.choice(PRINCIPALS), random.choice((*HOSTS[:2], "*")), operation, permission)
+        pattern, AccessControlEntry(random.choice(PRINCIPALS), random.choice((*HOSTS, "*")), operation, permission)
     )
 
 
@@ -114,33 +122,75 @@ def _is_about(entry: AccessControlEntry, question: Question) -> bool:
     return entry.principal in ("User:*", question.principal) and entry.host in ("*", question.host)
 
 
-def change_one(
-    random: Random, cache: AclCache, bindings: set[AclBinding]
+class Case(NamedTuple):
+    """Questions of one client to an authorizer: some in one call of `authorize`, the first by resource type, too."""
+
+    questions: tuple[Question, ...]
+    super_users: tuple[str, ...]
+    by_default: bool
+
+    @property
+    def asked_host(self) -> str:
+        """The address of the client as the socket has it."""
+        return {IPV6_HOST: "::1"}.get(self.questions[0].host, self.questions[0].host)
+
+
+def random_case(random: Random) -> Case:
+    first = random_question(random)
+    others = [random_question(random)[2:] for _ in range(random.choice((0, 0, 1, 2)))]
+    questions = (first, *(Question(first.principal, first.host, *rest) for rest in others))
+    return Case(questions, random.choice(SUPER_USERS), random.random() < 0.5)
+
+
+def expected_answers(bindings: Iterable[AclBinding], case: Case) -> tuple[list[bool], bool]:
+    """Of `authorize`, and of `authorizeByResourceType`."""
+    if case.questions[0].principal in case.super_users:
+        return [True] * len(case.questions), True
+    allowed = [is_allowed(bindings, question, by_default=case.by_default) for question in case.questions]
+    return allowed, is_allowed_for_some(bindings, case.questions[0], by_default=case.by_default)
+
+
+def answers_of(authorizer: AclAuthorizer, case: Case) -> tuple[list[bool], bool]:
+    """The same of an authorizer, which gets the settings of the case."""
+    authorizer.configure(
+        {"super.users": ";".join(case.super_users), "allow.everyone.if.no.acl.found": str(case.by_default).lower()}
+    )
+    first = case.questions[0]
+    ctx = client_of(first.principal, case.asked_host)
+    allowed = authorizer.authorize(ctx, [Action(*question[2:]) for question in case.questions])
+    return allowed, authorizer.authorize_by_resource_type(ctx, first.operation, first.resource_type)
+
+
+async def change_one(
+    random: Random, authorizer: AclAuthorizer, bindings: set[AclBinding]
 ) -> tuple[ResourcePattern, frozenset[AccessControlEntry]]:
-    """Add or remove a random binding; the changed pattern with its entries."""
+    """Create or delete a random binding; the changed pattern with its entries."""
     if random.random() < len(bindings) / BINDINGS_MAX:
         changed = random.choice(sorted(bindings))
         bindings.remove(changed)
+        exactly = AclBindingFilter(ResourcePatternFilter(*changed.pattern), AccessControlEntryFilter(*changed.entry))
+        (deleted,) = await authorizer.delete_acls(client_of(), [exactly])
+        assert deleted.deleted == ((changed, None),)
     else:
         changed = random_binding(random)
         bindings.add(changed)
-    entries = frozenset(one.entry for one in bindings if one.pattern == changed.pattern)
-    cache.update(changed.pattern, VersionedAcls(entries, 0))
-    return changed.pattern, entries
+        (created,) = await authorizer.create_acls(client_of(), [changed])
+        assert created.error is None
+    return changed.pattern, frozenset(one.entry for one in bindings if one.pattern == changed.pattern)
 
 
-def compare_with_the_model(random: Random, cases: int) -> set[bool]:
-    """Change the ACLs of one cache again and again, and ask after each change; the answers that were seen."""
-    cache, bindings, seen = AclCache(), set[AclBinding](), set[bool]()
-    for _ in range(cases // CASES_OF_ONE_STATE):
-        change_one(random, cache, bindings)
-        for _ in range(CASES_OF_ONE_STATE):
-            question, by_default = random_question(random), random.random() < 0.5
-            found = cache.is_allowed(*question)
-            expected = is_allowed(bindings, question, by_default=by_default)
-            assert (by_default if found is None else found) == expected, (question, bindings)
-            some = cache.is_allowed_for_some(*question[:4], by_default=by_default)
-            assert some == is_allowed_for_some(bindings, question, by_default=by_default), (question, bindings)
-            seen |= {expected, some}
-        assert cache.count == len(bindings)
+async def compare_with_the_model(random: Random, cases: int) -> set[bool]:
+    """Change ACLs by the API again and again, and ask after each change; the answers that were seen."""
+    bindings, seen, asked = set[AclBinding](), set[bool](), 0
+    async with brokers() as cluster:
+        authorizer = await cluster.start()
+        while asked < cases:
+            await change_one(random, authorizer, bindings)
+            for _ in range(CASES_OF_ONE_STATE):
+                case = random_case(random)
+                expected = expected_answers(bindings, case)
+                assert answers_of(authorizer, case) == expected, (case, bindings)
+                seen |= {*expected[0], expected[1]}
+                asked += len(case.questions)
+            assert authorizer.acl_count == len(bindings)
     return seen

@@ -4,6 +4,7 @@ import java.io.PrintStream;
 import java.lang.reflect.Field;
 import java.net.InetAddress;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
@@ -27,7 +28,8 @@ import scala.jdk.javaapi.CollectionConverters;
  * Decisions of Apache Kafka's AclAuthorizer, without a ZooKeeper. Fields of a line are separated by tabs:
  *
  * "set type pattern name" and then "principal host operation permission" for each entry: replaces the entries of a pattern;
- * "ask principal host operation type name everyone": answered by "authorize authorizeByResourceType", each 0 or 1.
+ * "ask superUsers everyone principal host" and then "operation type name" for each action: answered by a 0 or 1 for each
+ * action of one call of "authorize", and one for "authorizeByResourceType" with the first operation and type.
  */
 public final class AclOracle {
     private static final class Client implements AuthorizableRequestContext {
@@ -53,6 +55,8 @@ public final class AclOracle {
         AclAuthorizer authorizer = new AclAuthorizer();
         Field everyone = AclAuthorizer.class.getDeclaredField("shouldAllowEveryoneIfNoAclIsFound");
         everyone.setAccessible(true);
+        Field superUsers = AclAuthorizer.class.getDeclaredField("superUsers");
+        superUsers.setAccessible(true);
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8);
         for (String line = in.readLine(); line != null; line = in.readLine()) {
@@ -61,13 +65,18 @@ public final class AclOracle {
                 set(authorizer, words);
                 continue;
             }
-            everyone.setBoolean(authorizer, words[6].equals("1"));
-            Client client = new Client(words[1], words[2]);
-            AclOperation operation = AclOperation.valueOf(words[3]);
-            ResourceType type = ResourceType.valueOf(words[4]);
-            Action action = new Action(operation, new ResourcePattern(type, words[5], PatternType.LITERAL), 1, true, true);
-            out.println(bit(authorizer.authorize(client, List.of(action)).get(0)) + " "
-                + bit(authorizer.authorizeByResourceType(client, operation, type)));
+            superUsers.set(authorizer, principals(words[1]));
+            everyone.setBoolean(authorizer, words[2].equals("1"));
+            Client client = new Client(words[3], words[4]);
+            List<Action> actions = new ArrayList<>();
+            for (int i = 5; i < words.length; i += 3)
+                actions.add(new Action(AclOperation.valueOf(words[i]), new ResourcePattern(
+                    ResourceType.valueOf(words[i + 1]), words[i + 2], PatternType.LITERAL), 1, true, true));
+            StringBuilder answer = new StringBuilder();
+            for (AuthorizationResult result : authorizer.authorize(client, actions))
+                answer.append(bit(result)).append(' ');
+            out.println(answer.append(bit(authorizer.authorizeByResourceType(
+                client, AclOperation.valueOf(words[5]), ResourceType.valueOf(words[6])))));
         }
         out.flush();
     }
@@ -81,6 +90,14 @@ public final class AclOracle {
             new ResourcePattern(ResourceType.valueOf(words[1]), words[3], PatternType.valueOf(words[2]));
         scala.collection.immutable.Set<AclEntry> stored = CollectionConverters.asScala(entries).toSet();
         authorizer.updateCache(pattern, new AclAuthorizer.VersionedAcls(stored, 0));
+    }
+
+    private static scala.collection.immutable.Set<KafkaPrincipal> principals(String names) {
+        Set<KafkaPrincipal> found = new HashSet<>();
+        for (String name : names.split(";"))
+            if (!name.isEmpty())
+                found.add(SecurityUtils.parseKafkaPrincipal(name));
+        return CollectionConverters.asScala(found).toSet();
     }
 
     private static int bit(AuthorizationResult result) {

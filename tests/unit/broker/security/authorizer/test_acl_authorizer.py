@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from odradek.broker.security.authorizer.acl_authorizer import AclAuthorizer
@@ -16,6 +18,7 @@ from odradek.controller.znodes.metadata_client import MetadataClient
 from odradek.controller.znodes.znode_json import BadZnode
 from odradek.protocol.errors import ErrorCode
 from odradek.storage.config.config_def import ConfigError
+from tests.support.acls.acl_model import compare_with_the_model
 from tests.support.acls.authorizers import (
     ALL,
     DENY,
@@ -32,6 +35,13 @@ from tests.support.acls.authorizers import (
     may,
 )
 from tests.support.async_test import async_test
+
+CASES = 3_000
+
+
+@async_test
+async def test_decisions_are_those_of_a_naive_model() -> None:
+    assert await compare_with_the_model(Random(1), CASES) == {False, True}
 
 
 @async_test

@@ -19,7 +19,6 @@ from odradek.controller.model.acls import (
 )
 from tests.support.acls.acl_model import (
     Question,
-    compare_with_the_model,
     is_allowed,
     random_binding,
     random_question,
@@ -29,7 +28,6 @@ TOPIC, GROUP = ResourceType.TOPIC, ResourceType.GROUP
 LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED
 ALLOW, DENY = AclPermissionType.ALLOW, AclPermissionType.DENY
 READ, DESCRIBE = AclOperation.READ, AclOperation.DESCRIBE
-CASES = 3_000
 
 
 def cache_of(*bindings: AclBinding) -> AclCache:
@@ -54,10 +52,6 @@ def binding(
     return AclBinding(
         ResourcePattern(TOPIC, name, pattern_type), AccessControlEntry(principal, host, operation, permission)
     )
-
-
-def test_decisions_are_those_of_a_naive_model() -> None:
-    assert compare_with_the_model(Random(1), CASES) == {False, True}
 
 
 def test_the_deciding_entry_is_one_after_which_the_model_decides() -> None:

@@ -132,12 +132,13 @@ async def test_a_start_asks_for_many_nodes_before_the_first_is_answered(monkeypa
         many = [binding(f"t{number}", pattern_type=(LITERAL, PREFIXED)[number % 2]) for number in range(1_100)]
         await create(one, *many)
         asked: list[int] = []
+        stores = tuple(f"{path}/" for path in STORES.values())
         submit = EmbeddedTree.submit
 
         async def counted(tree: EmbeddedTree, operations: Sequence[Operation[object]]) -> object:
             paths = [each.path for each in operations if isinstance(each, GetData)]
             if tree is not cluster.trees[0]:
-                asked.append(sum(path.startswith(tuple(STORES.values())) for path in paths))
+                asked.append(sum(path.startswith(stores) for path in paths))
             return await submit(tree, operations)
 
         monkeypatch.setattr(EmbeddedTree, "submit", counted)
