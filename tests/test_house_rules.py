@@ -78,6 +78,7 @@ NAMED_BY_TESTS_ALONE: dict[str, str] = {
     "broker/zookeeper/connection.py": "asyncio calls it",
     "spark_jobs/kafka_log/source.py": "Spark calls it",
     "controller/tree/zookeeper_connection.py": "kazoo calls it",
+    "controller/tree/zookeeper_multi_read.py": "kazoo calls it",
     "controller/tree/zookeeper_sasl.py": "kazoo calls it",
     "storage/disk/worker.py": "logging calls it",
     "protocol/messages": "declarations of the whole protocol, loaded by the names of the APIs",
