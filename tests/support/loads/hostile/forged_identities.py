@@ -7,8 +7,9 @@ its connection, a request by the error of the right that is missing. `Attempts` 
 from __future__ import annotations
 
 import random
+import ssl
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from odradek.controller.model.scram_mechanism import SCRAM_MECHANISMS
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.schema import Request
 from odradek.protocol.errors import ErrorCode
+from tests.support.loads.hostile.forged_replica_ids import Topics, forged_requests
 from tests.support.processes.odradek_process import OdradekBroker
 from tests.support.wire.raw_client import ConnectionClosedError, RawClient
 from tests.support.wire.requests import batch, build
@@ -30,34 +32,23 @@ OTHERS: Final = "others"
 """A group and a transactional id that the client has no rights for."""
 PASSWORDS: Final = {"alice": "canary-of-alice", "mallory": "canary-of-mallory"}
 SCRAM: Final = "SCRAM-SHA-256"
+SCRAM_TYPES: Final = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
 CLUSTER: Final = {ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
 GROUP: Final = {ErrorCode.GROUP_AUTHORIZATION_FAILED}
 TRANSACTION: Final = {ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED}
 TOPIC_REFUSED: Final = {ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+OF_BROKERS_SHARE: Final = 0.5
+"""Of the forged requests."""
 PARTITION: Final = {"partition_index": 0}
 PRODUCER: Final = {"producer_id": 1, "producer_epoch": 0}
 LOGINS_BETWEEN: Final = 50
 """After so many attempts the client of them begins anew, and the rightful user logs in."""
 
 
-def forged_requests(rng: random.Random) -> Iterator[tuple[Request, int, set[ErrorCode]]]:
-    """(request, version, the only errors it may be answered with)"""
-    replica = rng.choice((0, 1, 2, rng.randrange(2**31)))
-    fetched = [{"topic": TOPIC, "partitions": [{"partition": 0, "fetch_offset": 2**40, "partition_max_bytes": 1}]}]
-    yield build(ApiKey.FETCH, replica_id=replica, max_wait_ms=0, topics=fetched), rng.randint(4, 12), TOPIC_REFUSED
-    leader = {"partition_index": 0, "leader": replica, "leader_epoch": 2**20, "isr": [replica], "replicas": [replica]}
-    broker = {"controller_id": replica, "controller_epoch": 2**20}
-    state = {"controller_epoch": 2**20, **leader}
-    states = [{"topic_name": TOPIC, "partition_states": [state]}]
-    yield build(ApiKey.LEADER_AND_ISR, **broker, topic_states=states), 4, CLUSTER
-    stopped = [{"topic_name": TOPIC, "partition_states": [{"partition_index": 0, "delete_partition": True}]}]
-    yield build(ApiKey.STOP_REPLICA, **broker, topic_states=stopped), 3, CLUSTER
-    yield build(ApiKey.UPDATE_METADATA, **broker, topic_states=states), 6, CLUSTER
-    yield build(ApiKey.CONTROLLED_SHUTDOWN, broker_id=replica), 2, CLUSTER
-    yield build(ApiKey.ALLOCATE_PRODUCER_IDS, broker_id=replica, broker_epoch=1), 0, CLUSTER
-    yield build(ApiKey.ALTER_PARTITION, broker_id=replica, broker_epoch=1), 1, CLUSTER
-    marker = {**PRODUCER, "transaction_result": True, "topics": [{"name": TOPIC, "partition_indexes": [0]}]}
-    yield build(ApiKey.WRITE_TXN_MARKERS, markers=[marker]), 1, CLUSTER
+def requests_of_others(rng: random.Random) -> Iterator[tuple[Request, int, Set[ErrorCode]]]:
+    """(request, version, the only errors it may be answered with): transactions, groups and rights of others. Those
+    with ids of brokers are in `forged_replica_ids`.
+    """
     records = batch(b"v", is_transactional=True, base_sequence=0, **PRODUCER)
     for transactional_id in (OTHERS, None):
         data = [{"name": TOPIC, "partition_data": [{"index": 0, "records": records}]}]
@@ -92,10 +83,16 @@ def forged_requests(rng: random.Random) -> Iterator[tuple[Request, int, set[Erro
     yield build(ApiKey.DELETE_TOPICS, topic_names=[TOPIC], timeout_ms=1000), 5, TOPIC_REFUSED
 
 
-def scram_credential(user: str) -> dict[str, object]:
+def scram_credential(user: str, mechanism: str = SCRAM) -> dict[str, object]:
     """For an AlterUserScramCredentials."""
-    salted = SCRAM_MECHANISMS[SCRAM].salted_password(PASSWORDS[user].encode(), b"salt", 4096)
-    return {"name": user, "mechanism": 1, "iterations": 4096, "salt": b"salt", "salted_password": salted}
+    salted = SCRAM_MECHANISMS[mechanism].salted_password(PASSWORDS[user].encode(), b"salt", 4096)
+    return {
+        "name": user,
+        "mechanism": SCRAM_TYPES[mechanism],
+        "iterations": 4096,
+        "salt": b"salt",
+        "salted_password": salted,
+    }
 
 
 def errors_in(value: object) -> set[int]:
@@ -113,8 +110,19 @@ def errors_in(value: object) -> set[int]:
 class Attempts:
     """Random attempts against the SASL listener of a broker."""
 
-    def __init__(self, broker: OdradekBroker, port: int, rng: random.Random) -> None:
-        self._host, self._port, self._rng = broker.host, port, rng
+    def __init__(
+        self,
+        broker: OdradekBroker,
+        port: int,
+        rng: random.Random,
+        tls: ssl.SSLContext | None = None,
+        scram: str = SCRAM,
+    ) -> None:
+        """`tls`: the listener has TLS. `scram`: the mechanism of attempts with SCRAM."""
+        self._host, self._port, self._rng, self._tls, self._scram_name = broker.host, port, rng, tls, scram
+        with RawClient(broker.host, broker.port) as client:
+            answer: Any = client.call(build(ApiKey.METADATA, topics=[{"name": TOPIC}]), 12)
+        self._topics = Topics(TOPIC, answer.topics[0].topic_id, OTHERS)
         self._replayed = b""
         """The last message of a SCRAM exchange that went well."""
         self.made: Counter[str] = Counter()
@@ -133,6 +141,9 @@ class Attempts:
         )
         self._mallory: RawClient | None = None
 
+    def _connection(self) -> RawClient:
+        return RawClient(self._host, self._port, tls=self._tls)
+
     def make(self, count: int) -> None:
         """So many. AssertionError: one was not refused, or a rightful login was."""
         for number in range(count):
@@ -148,10 +159,9 @@ class Attempts:
 
     def log_in_rightfully(self) -> None:
         self.close()
-        mechanism = SCRAM_MECHANISMS[SCRAM]
-        sasl = ScramSaslClient(mechanism, "alice", PASSWORDS["alice"], f"{self._rng.randrange(2**64):x}")
-        with RawClient(self._host, self._port) as client:
-            handshake(client, SCRAM)
+        sasl = self._scram("alice", PASSWORDS["alice"])
+        with self._connection() as client:
+            handshake(client, self._scram_name)
             first = sasl.evaluate_challenge(b"")
             assert first is not None
             final = sasl.evaluate_challenge(authenticate(client, first).auth_bytes)
@@ -164,7 +174,7 @@ class Attempts:
     def _refused(self, name: str) -> Iterator[tuple[RawClient, list[Any]]]:
         """A connection, and a list for the answer that must be a refusal; then the connection is closed."""
         answers: list[Any] = []
-        with RawClient(self._host, self._port) as client:
+        with self._connection() as client:
             yield client, answers
             assert answers, name
             assert answers[0].error_code == ErrorCode.SASL_AUTHENTICATION_FAILED, (name, answers)
@@ -195,20 +205,22 @@ class Attempts:
 
     def _scram(self, user: str, password: str, *, uses_token: bool = False) -> ScramSaslClient:
         nonce = f"{self._rng.randrange(2**64):x}"
-        return ScramSaslClient(SCRAM_MECHANISMS[SCRAM], user, password, nonce, uses_token=uses_token)
+        return ScramSaslClient(SCRAM_MECHANISMS[self._scram_name], user, password, nonce, uses_token=uses_token)
 
     def _wrong_scram_password(self) -> None:
         user = self._rng.choice(("alice", "nobody"))
-        self._logs_in("wrong password with SCRAM", SCRAM, self._scram(user, PASSWORDS["mallory"]))
+        self._logs_in("wrong password with SCRAM", self._scram_name, self._scram(user, PASSWORDS["mallory"]))
 
     def _password_as_token(self) -> None:
         """As the HMAC of a delegation token."""
-        self._logs_in("password as a token", SCRAM, self._scram("alice", PASSWORDS["alice"], uses_token=True))
+        self._logs_in(
+            "password as a token", self._scram_name, self._scram("alice", PASSWORDS["alice"], uses_token=True)
+        )
 
     def _final(self, name: str, change: Callable[[bytes], bytes]) -> None:
         sasl = self._scram("alice", PASSWORDS["alice"])
         with self._refused(name) as (client, answers):
-            handshake(client, SCRAM)
+            handshake(client, self._scram_name)
             first = sasl.evaluate_challenge(b"")
             assert first is not None
             final = sasl.evaluate_challenge(authenticate(client, first).auth_bytes)
@@ -224,10 +236,12 @@ class Attempts:
 
     def _forged_request(self) -> None:
         if self._mallory is None:
-            self._mallory = RawClient(self._host, self._port)
+            self._mallory = self._connection()
             answer = log_in(self._mallory, "PLAIN", PlainSaslClient("mallory", PASSWORDS["mallory"]))
             assert answer.error_code == ErrorCode.NONE
-        request, version, expected = self._rng.choice(list(forged_requests(self._rng)))
+        of_brokers = self._rng.random() < OF_BROKERS_SHARE
+        forged = forged_requests(self._topics, self._rng) if of_brokers else requests_of_others(self._rng)
+        request, version, expected = self._rng.choice(list(forged))
         answer = self._mallory.call(request, version)
         assert errors_in(answer) - {ErrorCode.NONE} == expected, (request, version, answer)
         self.made[type(request).__name__] += 1
