@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from odradek.controller.model.scram_credential import ScramCredential
 
 _PREFIX: Final = "SCRAM-"
-_KEY: Final = "A" * 43 + "="
-_ABSENT: Final = f"salt={_KEY},stored_key={_KEY},server_key={_KEY},iterations=4096"
-"""Parsed for an unknown user, so that the time does not tell which users exist."""
+_ABSENT: Final = {
+    name: f"salt={'A' * 36},stored_key={key},server_key={key},iterations=4096"
+    for name, key in (("SCRAM-SHA-256", "A" * 43 + "="), ("SCRAM-SHA-512", "A" * 86 + "=="))
+}
+"""Parsed for an unknown user, as long as that of a known one, so that the time does not tell which users exist."""
 
 
 class ScramCredentialCache:
@@ -42,7 +44,7 @@ class ScramCredentialCache:
         from odradek.controller.model.scram_credential import ScramCredential  # not needed without SASL
 
         try:
-            credential = ScramCredential.of_text(_ABSENT if text is None else text)
+            credential = ScramCredential.of_text(_ABSENT[mechanism] if text is None else text)
         except ValueError:
             return None
         return None if text is None else credential

@@ -21,7 +21,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from odradek.broker.security.sasl.login_options import login_name_and_password, require_module
-from odradek.broker.security.sasl.ports import HandlerFailed, SaslAuthenticationError, SaslError
+from odradek.broker.security.sasl.ports import HandlerFailed, SaslAuthenticationError, SaslError, TokenInfo
 from odradek.broker.security.sasl.scram_messages import (
     TOKEN_AUTH,
     ClientFinalMessage,
@@ -87,6 +87,10 @@ def make_client(context: SaslContext) -> SaslClient:
     uses_token = context.jaas_entry.options.get(TOKEN_AUTH, "").lower() == "true"
     nonce = context.random_bytes(NONCE_BYTES).hex()
     return ScramSaslClient(SCRAM_MECHANISMS[context.mechanism], username, password, nonce, uses_token=uses_token)
+
+
+_NO_TOKEN: Final = TokenInfo("User:", 0)
+"""In place of an unknown one, whose login fails."""
 
 
 class ScramSaslServer:
@@ -157,9 +161,10 @@ class ScramSaslServer:
         return self._server_first.to_bytes()
 
     def _token_credential(self, token_id: str) -> ScramCredential | None:
-        info = None if self._tokens is None else self._tokens.token_info(token_id)
-        if self._tokens is None or info is None:
+        """None: there is no such token. The same is done for it as for one that is there."""
+        if self._tokens is None:
             return None
+        info = self._tokens.token_info(token_id) or _NO_TOKEN
         self.authorization_id = info.owner.partition(":")[2]
         self.session_expiry_ms = info.expiry_ms
         return self._tokens.scram_credential(self._mechanism.mechanism_name, token_id)

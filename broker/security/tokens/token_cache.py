@@ -34,16 +34,17 @@ class DelegationTokenCache:
 
     def __init__(self) -> None:
         self._tokens: dict[str, DelegationToken] = {}
+        self._infos: dict[str, TokenInfo] = {}
+        self._credentials: dict[tuple[str, str], ScramCredential] = {}
+        """By mechanism and id. A login looks up the same for an unknown id as for a known one, and does no more."""
         self._token_ids: dict[bytes, str] = {}
         """By HMAC."""
 
     def token_info(self, token_id: str, /) -> TokenInfo | None:
-        token = self._tokens.get(token_id)
-        return None if token is None else TokenInfo(str(token.info.owner), token.info.expiry_ms)
+        return self._infos.get(token_id)
 
     def scram_credential(self, mechanism: str, token_id: str, /) -> ScramCredential | None:
-        token = self._tokens.get(token_id)
-        return None if token is None else token.credentials.get(mechanism)
+        return self._credentials.get((mechanism, token_id))
 
     def token(self, token_id: str) -> DelegationToken | None:
         return self._tokens.get(token_id)
@@ -56,10 +57,16 @@ class DelegationTokenCache:
         return list(self._tokens.values())
 
     def update(self, token: DelegationToken) -> None:
-        self._tokens[token.info.token_id] = token
+        token_id = token.info.token_id
+        self._tokens[token_id] = token
+        self._infos[token_id] = TokenInfo(str(token.info.owner), token.info.expiry_ms)
+        self._credentials |= {(mechanism, token_id): found for mechanism, found in token.credentials.items()}
         self._token_ids[token.hmac] = token.info.token_id
 
     def remove(self, token_id: str) -> None:
         token = self._tokens.pop(token_id, None)
         if token is not None:
+            del self._infos[token_id]
+            for mechanism in token.credentials:
+                del self._credentials[mechanism, token_id]
             self._token_ids.pop(token.hmac, None)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import ssl
 import time
+from base64 import b64encode
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -12,7 +14,7 @@ import psutil
 
 from odradek.broker.security.sasl.plain import PlainSaslClient
 from odradek.broker.security.sasl.ports import SaslClient
-from odradek.broker.security.sasl.scram import ScramSaslClient
+from odradek.broker.security.sasl.scram_messages import TOKEN_AUTH
 from odradek.controller.model.scram_mechanism import SCRAM_MECHANISMS
 from odradek.protocol.api import ApiKey
 from odradek.protocol.errors import ErrorCode
@@ -61,22 +63,48 @@ def delayed_logins(broker: OdradekBroker, port: int, count: int) -> Costs:
     return Costs(most - memory, process.num_fds() - descriptors, watch.longest_s, soonest_s)
 
 
-def failing_client(mechanism: str, user: str) -> SaslClient:
-    if mechanism == "PLAIN":
-        return PlainSaslClient(user, "wrong")
-    return ScramSaslClient(SCRAM_MECHANISMS[mechanism], user, "wrong", f"{random.randrange(2**64):x}")
+class WrongProof:
+    """A client of SCRAM that sends random bytes in place of a proof, and so needs not compute one."""
+
+    def __init__(self, mechanism: str, user: str, *, uses_token: bool) -> None:
+        self.is_complete = False
+        self._proof = b64encode(random.randbytes(SCRAM_MECHANISMS[mechanism].hash_bytes))
+        extension = f",{TOKEN_AUTH}=true" if uses_token else ""
+        self._first = f"n,,n={user},r={random.randrange(2**64):x}{extension}".encode()
+
+    def evaluate_challenge(self, challenge: bytes, /) -> bytes | None:
+        if not challenge:
+            return self._first
+        nonce, _, _ = challenge.partition(b",")
+        return b"c=biws," + nonce + b",p=" + self._proof
+
+
+def failing_client(mechanism: str, user: str, *, uses_token: bool) -> SaslClient:
+    return (
+        PlainSaslClient(user, "wrong") if mechanism == "PLAIN" else WrongProof(mechanism, user, uses_token=uses_token)
+    )
 
 
 def login_times(
-    host: str, port: int, mechanism: str, users: tuple[str, str], count: int, rng: random.Random
+    host: str,
+    port: int,
+    mechanism: str,
+    users: tuple[str, str],
+    count: int,
+    rng: random.Random,
+    tls: ssl.SSLContext | None = None,
+    *,
+    uses_token: bool = False,
 ) -> tuple[list[float], list[float]]:
-    """The seconds of so many failed logins of each of two users, in random order. The broker answers without delay."""
+    """The seconds of so many failed logins of each of two users, in random order. The broker answers without delay.
+    `tls`: the listener has TLS, whose handshake is over before. `uses_token`: the users are ids of delegation tokens.
+    """
     times: dict[str, list[float]] = {user: [] for user in users}
     order = list(users) * count
     rng.shuffle(order)
     for user in order:
-        sasl = failing_client(mechanism, user)
-        with RawClient(host, port) as client:
+        sasl = failing_client(mechanism, user, uses_token=uses_token)
+        with RawClient(host, port, tls=tls) as client:
             client.call(build(ApiKey.API_VERSIONS), 0)
             began_s = time.perf_counter()
             answer = log_in(client, mechanism, sasl)

@@ -146,11 +146,13 @@ class Attempts:
 
     def make(self, count: int) -> None:
         """So many. AssertionError: one was not refused, or a rightful login was."""
-        for number in range(count):
-            if not number % LOGINS_BETWEEN:
-                self.log_in_rightfully()
-            self._rng.choice(self._ways)()
-        self.close()
+        try:
+            for number in range(count):
+                if not number % LOGINS_BETWEEN:
+                    self.log_in_rightfully()
+                self._rng.choice(self._ways)()
+        finally:
+            self.close()
 
     def close(self) -> None:
         if self._mallory is not None:
