@@ -36,6 +36,10 @@ IDLE_S: Final = 10
 COMMAND: Final = (sys.executable, "-c", "from odradek.storage.disk.worker import main; main()")
 """Not `-m`: classes pickled there would belong to the module `__main__`, which is another one here."""
 
+_INHERITED: Final = frozenset(("HOME", "LANG", "LANGUAGE", "PATH", "TMPDIR", "TZ", "VIRTUAL_ENV"))
+_PREFIXES: Final = ("COV", "DYLD_", "LC_", "LD_", "MALLOC_", "PYTHON")
+"""Of the variables that the interpreter, the C library and measurements of test coverage read."""
+
 logger = logging.getLogger(__name__)
 
 
@@ -220,11 +224,18 @@ class _Worker:
             process.wait()
 
 
+def _environment() -> dict[str, str]:
+    """For a worker: what the interpreter reads, with the module search path of this process. The settings of a broker
+    may be in its environment, with secrets among them; a worker needs none.
+    """
+    needed = {name: text for name, text in os.environ.items() if name in _INHERITED or name.startswith(_PREFIXES)}
+    return {**needed, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+
+
 def _start() -> subprocess.Popen[bytes]:
-    """A process with the module search path of this one."""
     return subprocess.Popen(
         COMMAND,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        env=_environment(),
     )

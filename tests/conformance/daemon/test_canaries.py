@@ -8,6 +8,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from odradek.protocol.api import ApiKey
@@ -36,9 +37,12 @@ from tests.support.processes.ports import free_port
 from tests.support.processes.process import ProcessError
 from tests.support.waiting import eventually
 from tests.support.wire.raw_client import RawClient
-from tests.support.wire.requests import build
+from tests.support.wire.raw_topics import make_topic
+from tests.support.wire.requests import batch, build
 
 BROKER, BROKER_LOGGER = 4, 8
+LONG_BYTES = 200_000
+"""Of a record that a worker compresses."""
 IN_THE_FILES = {canary("unknown-config")}
 """Secrets that the metadata holds as they are, as in Apache Kafka."""
 
@@ -60,8 +64,10 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
             "odradek.metrics.listener": f"127.0.0.1:{port}",
             "listeners": ",".join(f"{name}://127.0.0.1:{port}" for name, port in listeners.items()),
         }
-        broker = OdradekBroker(directory / "broker", settings, plain_port)
-        broker.options = ("--log-level", "TRACE", "--log-format", log_format)
+        in_environment = settings.pop("password.encoder.secret")
+        broker = OdradekBroker(directory / "broker", {"listeners": settings["listeners"]}, plain_port)
+        broker.prefix = ("env", f"KAFKA_PASSWORD_ENCODER_SECRET={in_environment}")
+        broker.options = (properties(directory, settings), "--log-level", "TRACE", "--log-format", log_format)
         broker.start()
         try:
             answers = ask_all(broker)
@@ -69,6 +75,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
             shake_hands(broker.host, tls_port)
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as metrics:
                 found["metrics"] = metrics.read()
+            found["processes"] = processes(broker)
             broker.stop()
             found[f"{log_format} log"] = broker.log_text().encode()
         finally:
@@ -85,6 +92,29 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
         refused_start(directory / f"refused-{number}", settings) for number, settings in enumerate(refused_starts())
     )
     return found
+
+
+def properties(directory: Path, settings: dict[str, str]) -> str:
+    """The path of a file with these settings."""
+    path = directory / "server.properties"
+    escaped = {name: text.replace("\\", "\\\\").replace("\n", "\\n") for name, text in settings.items()}
+    path.write_text("".join(f"{name}={text}\n" for name, text in escaped.items()))
+    return str(path)
+
+
+def processes(broker: OdradekBroker) -> bytes:
+    """The command lines of a broker and of a worker that it starts, and the environment of the worker, which is not
+    the one that an operator has made.
+    """
+    make_topic(broker, "compressed", {"compression.type": "gzip"})
+    data = [{"name": "compressed", "partition_data": [{"index": 0, "records": batch(bytes(LONG_BYTES))}]}]
+    with RawClient(broker.host, broker.port) as client:
+        produced: Any = client.call(build(ApiKey.PRODUCE, acks=1, timeout_ms=10_000, topic_data=data), 8)
+        assert produced.responses[0].partition_responses[0].error_code == 0
+    workers = psutil.Process(broker.pid).children()
+    assert workers
+    files = [Path(f"/proc/{process.pid}/{name}") for process in workers for name in ("cmdline", "environ")]
+    return b"\n".join(path.read_bytes() for path in (Path(f"/proc/{broker.pid}/cmdline"), *files))
 
 
 def shake_hands(host: str, port: int) -> None:
@@ -150,6 +180,7 @@ def test_the_secrets_were_there(outputs: dict[str, bytes]) -> None:
     for place in ("text log", "json log"):
         assert b"AlterUserScramCredentials" in outputs[place] or b"ALTER_USER_SCRAM_CREDENTIALS" in outputs[place]
     assert canary("unknown-config").encode() in outputs["files"]
+    assert b"odradek.storage.disk.worker" in outputs["processes"]
     assert outputs["refused starts"].count(b"odradek: ") == len([*refused_starts()])
 
 

@@ -11,7 +11,15 @@ import pytest
 from odradek.broker.machine.worker_processes import WorkerProcesses
 from odradek.storage.disk.ports import WorkerError
 from tests.support.async_test import async_test
-from tests.unit.broker.machine.worker_jobs import Report, fail, never_end, print_and_end, process_id, stumble
+from tests.unit.broker.machine.worker_jobs import (
+    Report,
+    environment,
+    fail,
+    never_end,
+    print_and_end,
+    process_id,
+    stumble,
+)
 
 T = TypeVar("T")
 
@@ -46,6 +54,20 @@ async def test_work_runs_in_another_process_and_its_reports_and_log_lines_come_h
         assert await done != os.getpid()
         assert reports == [3]
         assert "job 3" in caplog.messages
+
+
+@async_test
+async def test_settings_in_the_environment_of_the_broker_are_not_in_that_of_a_worker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("KAFKA_PASSWORD_ENCODER_SECRET", "secret")
+    monkeypatch.setenv("A_VARIABLE_OF_A_PROVIDER", "secret")
+    monkeypatch.setenv("TZ", "UTC")
+    with Workers() as workers:
+        found = await workers.result(environment, None)
+    assert isinstance(found, dict)
+    assert "secret" not in found.values()
+    assert {"PATH", "PYTHONPATH", "TZ"} <= found.keys()
 
 
 @async_test

@@ -16,6 +16,10 @@ def process_id(argument: int, report: Report) -> int:
     return os.getpid()
 
 
+def environment(argument: object, report: Report) -> dict[str, str]:
+    return dict(os.environ)
+
+
 def fail(argument: object, report: Report) -> None:
     raise OSError(5, "Input/output error")
 
