@@ -116,18 +116,17 @@ class PasswordEncoder:
             sealed = self.ciphers.seal(self.cipher_algorithm, key, password.encode())
         except ImportError as error:
             raise _missing(error) from error
-        params = {
-            "keyFactoryAlgorithm": key_factory,
-            "cipherAlgorithm": self.cipher_algorithm,
+        params = {  # in the order of Apache Kafka's text, which is that of a java.util.HashMap
+            "initializationVector": b64encode(sealed.initialization_vector).decode(),
             "keyLength": str(self.key_length),
             "salt": b64encode(salt).decode(),
+            "keyFactoryAlgorithm": key_factory,
+            "cipherAlgorithm": self.cipher_algorithm,
+            **({"authenticationTagLength": str(GCM_TAG_BITS)} if self.cipher_algorithm == GCM else {}),
             "iterations": str(self.iterations),
-            "encryptedPassword": b64encode(sealed.encrypted).decode(),
             "passwordLength": str(_length(password)),
-            "initializationVector": b64encode(sealed.initialization_vector).decode(),
+            "encryptedPassword": b64encode(sealed.encrypted).decode(),
         }
-        if self.cipher_algorithm == GCM:
-            params["authenticationTagLength"] = str(GCM_TAG_BITS)
         return ",".join(f"{name}:{value}" for name, value in params.items())
 
     def decode(self, encoded: str) -> str:

@@ -6,7 +6,10 @@ has become one of the other kind.
 
 from __future__ import annotations
 
+import base64
+import json
 import os
+import re
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
@@ -18,12 +21,15 @@ from typing import Any, Final, Literal, NamedTuple
 import confluent_kafka
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
 
 from odradek.broker.security.sasl.plain import PlainSaslClient
 from odradek.broker.security.sasl.scram import ScramSaslClient
 from odradek.controller.model.scram_mechanism import SCRAM_MECHANISMS
 from odradek.protocol.api import ApiKey
 from odradek.protocol.errors import ErrorCode
+from tests.conformance.daemon.canaries import forms_of
 from tests.conformance.security.conftest import Certificates
 from tests.conformance.zookeeper.test_zookeeper_acls_mixed import (
     CLIENT_JAAS,
@@ -35,12 +41,13 @@ from tests.conformance.zookeeper.test_zookeeper_acls_mixed import (
 )
 from tests.conformance.zookeeper.test_zookeeper_security import PASSWORD as ZOOKEEPER_PASSWORD
 from tests.conformance.zookeeper.test_zookeeper_security import SASL
+from tests.support.certificates import PASSWORD as STORE_PASSWORD
 from tests.support.certificates import Identity
 from tests.support.clusters.cluster import SETTINGS
 from tests.support.processes.apache.apache import FRUGAL, ApacheBroker, ZooKeeper
 from tests.support.processes.odradek_process import STARTED, OdradekBroker
 from tests.support.processes.ports import free_port
-from tests.support.processes.sasl_listeners import CANARY, PASSWORDS, listener_settings
+from tests.support.processes.sasl_listeners import CANARY, PASSWORDS, client_jaas, listener_settings
 from tests.support.tokens import create_token, describe_tokens, token_log_in
 from tests.support.transcripts.secured import ACL_AUTHORIZER
 from tests.support.waiting import eventually
@@ -59,6 +66,8 @@ SHA_512: Final = 2
 ITERATIONS: Final = 4096
 SALT: Final = b"sixteen-or-more-bytes"
 KEY_STORE: Final = "listener.name.auth.ssl.keystore."
+JAAS_CONFIG: Final = "listener.name.auth.scram-sha-256.sasl.jaas.config"
+JAAS: Final = client_jaas("SCRAM-SHA-256", "admin")
 KEY_STORE_PASSWORD: Final = f"{CANARY}-of-the-key-store"
 NONE: Final = ErrorCode.NONE
 
@@ -231,13 +240,12 @@ class SecuredCluster:
 
     def renew_certificate(self, broker_id: int, identity: Identity, path: Path) -> None:
         identity.write_pkcs12(path, KEY_STORE_PASSWORD)
-        configs = {"location": str(path), "password": KEY_STORE_PASSWORD, "type": "PKCS12"}
+        store = {"location": str(path), "password": KEY_STORE_PASSWORD, "type": "PKCS12"}
+        configs = {KEY_STORE + key: text for key, text in store.items()} | {JAAS_CONFIG: JAAS}
         resource = {
             "resource_type": 4,
             "resource_name": str(broker_id),
-            "configs": [
-                {"name": KEY_STORE + key, "config_operation": 0, "value": text} for key, text in configs.items()
-            ],
+            "configs": [{"name": name, "config_operation": 0, "value": text} for name, text in configs.items()],
         }
         [response] = self.call(broker_id, ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=[resource]).responses
         assert response.error_code == NONE, response
@@ -354,6 +362,7 @@ def test_each_kind_uses_what_the_other_writes(
     for member in members[:2]:
         assert consumed(cluster, member, 100, f"{member.name}-again") == [*range(100)]
     check_nodes(cluster, {member.name for member in members})
+    check_contents(cluster, members)
     for broker in cluster.brokers:
         cluster.check_log(broker)
 
@@ -370,3 +379,68 @@ def check_nodes(cluster: SecuredCluster, names: set[str]) -> None:
         secrets = [path for path in found if owner.exists(path) and CANARY.encode() in (owner.get(path)[0] or b"")]
         assert secrets == []
         check_stranger(connected(stack, cluster.connect), found.keys())
+
+
+def contents(client: KazooClient, path: str = "/") -> dict[str, bytes]:
+    """The data of every node by its path."""
+    try:
+        found, names = {path: client.get(path)[0] or b""}, client.get_children(path)
+    except NoNodeError:  # deleted meanwhile, as notifications are
+        return {}
+    for name in names:
+        found |= contents(client, f"{path.rstrip('/')}/{name}")
+    return found
+
+
+def secrets(members: list[Member]) -> dict[str, bytes]:
+    """All that was used and that no node may hold, in no form: not even what Apache Kafka derives from a password."""
+    found = {f"password of {user}": password.encode() for user, password in PASSWORDS.items()}
+    found |= {
+        "key of tokens": f"{CANARY}-of-tokens".encode(),
+        "key of configs": f"{CANARY}-of-configs".encode(),
+        "password of a key store": KEY_STORE_PASSWORD.encode(),
+        "password of static stores": STORE_PASSWORD.encode(),
+        "password for ZooKeeper": ZOOKEEPER_PASSWORD.encode(),
+    }
+    mechanism = SCRAM_MECHANISMS[MECHANISM]
+    for member in members:
+        salted = mechanism.salted_password(member.password.encode(), SALT, ITERATIONS)
+        found[f"password of {member.name}"] = member.password.encode()
+        found[f"salted password of {member.name}"] = salted
+        found[f"client key of {member.name}"] = mechanism.hmac(salted, b"Client Key")
+        found[f"HMAC of the token of {member.name}"] = member.hmac
+        found[f"HMAC in base64 of {member.name}"] = base64.b64encode(member.hmac)
+    return found
+
+
+def shape(value: object) -> object:
+    """The names of fields, also of those in a text like `salt=…,iterations=4096`, in their order."""
+    if isinstance(value, dict):
+        return {name: shape(field) for name, field in value.items()}
+    if isinstance(value, list):
+        return [shape(item) for item in value]
+    return re.findall(r"(?:^|,)(\w+)[=:]", value) if isinstance(value, str) else type(value).__name__
+
+
+def check_contents(cluster: SecuredCluster, members: list[Member]) -> None:
+    """No node holds a secret, and both kinds of brokers write the same fields: Apache Kafka's, and no more."""
+    with ExitStack() as stack:
+        found = contents(connected(stack, cluster.connect, sasl_options=SASL))
+    for name, secret in secrets(members).items():
+        assert [path for path, data in found.items() if any(form in data for form in forms_of(secret))] == [], name
+    decoded = {path: json.loads(data) for path, data in found.items() if data.startswith(b"{")}
+    kinds = {
+        "/config/users/": {member.name for member in members},
+        "/config/brokers/": {str(broker_id) for broker_id in BROKERS},
+        "/delegation_token/tokens/": {member.token_id for member in members},
+        "/kafka-acl/Topic/": {member.name for member in members},
+    }
+    for folder, names in kinds.items():
+        shapes = [shape(decoded[folder + name]) for name in sorted(names)]
+        assert shapes == shapes[:1] * len(names), folder
+    user = decoded[f"/config/users/{members[0].name}"]["config"]
+    assert shape(user)[MECHANISM] == ["salt", "stored_key", "server_key", "iterations"]  # type: ignore[index]
+    for broker_id in BROKERS:
+        configs = decoded[f"/config/brokers/{broker_id}"]["config"]
+        for name in (KEY_STORE + "password", JAAS_CONFIG):
+            assert "encryptedPassword" in shape(configs[name]), name  # type: ignore[operator]

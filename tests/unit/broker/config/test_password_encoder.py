@@ -28,6 +28,16 @@ def test_the_text_says_how_it_was_encoded() -> None:
     strong = replace(ENCODER, key_factory_algorithm="PBKDF2WithHmacSHA1", key_length=256, iterations=1025)
     encoded = strong.encode("x😀")
     params = dict(pair.split(":") for pair in encoded.split(","))
+    assert list(params) == [
+        "initializationVector",
+        "keyLength",
+        "salt",
+        "keyFactoryAlgorithm",
+        "cipherAlgorithm",
+        "iterations",
+        "passwordLength",
+        "encryptedPassword",
+    ], "Apache Kafka's order"
     assert params["keyFactoryAlgorithm"] == "PBKDF2WithHmacSHA1"
     assert params["cipherAlgorithm"] == "AES/CBC/PKCS5Padding"
     assert (params["keyLength"], params["iterations"], params["passwordLength"]) == ("256", "1025", "3")

@@ -28,7 +28,7 @@ def encoded_with(secret: str, text: str) -> str:
 def test_only_passwords_are_encoded() -> None:
     kept = asyncio.run(passwords(secret="s").encoded({KEY: "word", "log.roll.ms": "5"}))
     assert kept["log.roll.ms"] == "5"
-    assert kept[KEY].startswith("keyFactoryAlgorithm:")
+    assert kept[KEY].startswith("initializationVector:")
     assert asyncio.run(passwords(secret="s").decoded(kept)) == {KEY: "word", "log.roll.ms": "5"}
 
 
