@@ -155,10 +155,14 @@ class ConfigAdmin:
     ) -> list[KafkaError | None]:
         appearances = await counted((resource.resource_type, resource.resource_name) for resource in resources)
         results: list[KafkaError | None] = []
+        repeated = KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+        repetitions = 0
         async for resource in in_turns(resources):
+            if appearances[resource.resource_type, resource.resource_name] > 1:
+                repetitions += 1
+                results.append(repeated)  # one error for all: a request may name a resource 150,000 times
+                continue
             try:
-                if appearances[resource.resource_type, resource.resource_name] > 1:
-                    raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
                 await _check_entries(resource.changes)
                 await self._alter(resource, validate_only, require_right, is_incremental=is_incremental)
             except KafkaError as error:
@@ -174,6 +178,8 @@ class ConfigAdmin:
                 results.append(error.as_value())
             else:
                 results.append(None)
+        if repetitions:
+            logger.info("A request to alter configs names resources more than once, in %d of its entries", repetitions)
         return results
 
     async def _alter(

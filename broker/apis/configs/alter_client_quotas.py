@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from odradek.broker.apis.authorization import require
 from odradek.controller.admin.client_quota_changes import QuotaChange, alter_client_quotas
 from odradek.controller.admin.client_quotas import CLIENT_ID, IP, USER
-from odradek.controller.loop_turns import in_turns
+from odradek.controller.loop_turns import ITEMS_A_TURN, in_turns
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.controller.tree.metadata_tree import TreeError
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
 
+LOGGED_ENTRIES: Final = 100
+"""Of one request: 170,000 fit into a megabyte, and a line for each takes a second."""
+
 logger = logging.getLogger(__name__)
 
 _ORDER: Final = (CLIENT_ID, USER, IP)
@@ -47,17 +50,37 @@ def handle(broker: Services, ctx: RequestContext, request: AlterClientQuotasRequ
 
 async def _alter(broker: Services, ctx: RequestContext, request: AlterClientQuotasRequest) -> None:
     answers: dict[tuple[tuple[str, str | None], ...], ResponseEntryData] = {}
+    refused = 0
     async for entry in in_turns(request.entries):
-        entity = {part.entity_type: part.entity_name async for part in in_turns(entry.entity)}
+        entity = await _entity(entry)
         in_order: list[tuple[str, str | None]] = [(kind, entity[kind]) for kind in _ORDER if kind in entity]
-        in_order += [item async for item in in_turns(entity.items()) if item[0] not in _ORDER]
+        if len(in_order) < len(entity):
+            in_order += [item async for item in in_turns(entity.items()) if item[0] not in _ORDER]
         error = await _alter_one(broker, entity, entry, validate_only=request.validate_only)
+        if error is not None:
+            refused += 1
+            if refused <= LOGGED_ENTRIES:
+                logger.info("Error encountered while updating client quotas of %s: %s", _shown(entity), error)
         answers[tuple(in_order)] = ResponseEntryData(
             error_code=ErrorCode.NONE if error is None else error.code,
             error_message=None if error is None else error.specific_message,
-            entity=[EntityData(entity_type=kind, entity_name=name) async for kind, name in in_turns(in_order)],
+            entity=await _answered(in_order),
         )
+    if refused > LOGGED_ENTRIES:
+        logger.info("%d entries more of that request for client quotas are refused", refused - LOGGED_ENTRIES)
     ctx.reply(AlterClientQuotasResponse(entries=list(answers.values())))
+
+
+async def _entity(entry: RequestEntryData) -> dict[str, str | None]:
+    if len(entry.entity) <= ITEMS_A_TURN:
+        return {part.entity_type: part.entity_name for part in entry.entity}
+    return {part.entity_type: part.entity_name async for part in in_turns(entry.entity)}
+
+
+async def _answered(parts: list[tuple[str, str | None]]) -> list[EntityData]:
+    if len(parts) <= ITEMS_A_TURN:
+        return [EntityData(entity_type=kind, entity_name=name) for kind, name in parts]
+    return [EntityData(entity_type=kind, entity_name=name) async for kind, name in in_turns(parts)]
 
 
 async def _alter_one(
@@ -72,7 +95,6 @@ async def _alter_one(
             has_address=partial(_has_address, broker),
         )
     except KafkaError as error:
-        logger.info("Error encountered while updating client quotas of %s: %s", _shown(entity), error)
         return error.as_value()
     except TreeError as error:
         logger.error("Error encountered while updating client quotas of %s: %s", _shown(entity), error)

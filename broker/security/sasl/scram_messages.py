@@ -13,11 +13,13 @@ from typing import Final, NamedTuple, Self
 
 from odradek.broker.security.sasl.ports import SaslError
 
-_SASLNAME: Final = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
+# Possessive quantifiers: for each repetition of a group that it may have to give back, `re` keeps 200 bytes.
+_SASLNAME: Final = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]++|=2C|=3D)++"
 _VALUE: Final = r"[\x01-\x2b\x2d-\x7f]+"
 _PRINTABLE: Final = r"[\x21-\x2b\x2d-\x7e]+"
-_BASE64: Final = r"(?:[a-zA-Z0-9/+]{4})*(?:[a-zA-Z0-9/+]{3}=|[a-zA-Z0-9/+]{2}==)?"
-_EXTENSIONS: Final = rf"(?:,[A-Za-z]+={_VALUE})*"
+_BASE64: Final = r"(?:[a-zA-Z0-9/+]{4})*+(?:[a-zA-Z0-9/+]{3}=|[a-zA-Z0-9/+]{2}==)?"
+_EXTENSIONS: Final = rf"(?:,[A-Za-z]+={_VALUE})*+"
+_EXTENSIONS_BEFORE_PROOF: Final = rf"(?:,[A-Za-z]+={_VALUE}(?=,))*+"
 _RESERVED: Final = rf"(?:m={_VALUE},)?"
 
 _CLIENT_FIRST: Final = re.compile(
@@ -28,7 +30,7 @@ _SERVER_FIRST: Final = re.compile(
     rf"{_RESERVED}r=(?P<nonce>{_PRINTABLE}),s=(?P<salt>{_BASE64}),i=(?P<iterations>[0-9]{{1,9}}){_EXTENSIONS}"
 )
 _CLIENT_FINAL: Final = re.compile(
-    rf"(?P<without_proof>c=(?P<channel>{_BASE64}),r=(?P<nonce>{_PRINTABLE}){_EXTENSIONS}),p=(?P<proof>{_BASE64})"
+    rf"(?P<without_proof>c=(?P<channel>{_BASE64}),r=(?P<nonce>{_PRINTABLE}){_EXTENSIONS_BEFORE_PROOF}),p=(?P<proof>{_BASE64})"
 )
 _SERVER_FINAL: Final = re.compile(rf"e=(?P<error>{_VALUE})|v=(?P<signature>{_BASE64}){_EXTENSIONS}")
 

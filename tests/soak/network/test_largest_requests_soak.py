@@ -19,6 +19,8 @@ from tests.support.wire.raw_client import ConnectionClosedError, RawClient
 pytestmark = pytest.mark.soak
 
 SOON_S = 1.0
+ONE_BYTES = 64 << 20
+"""For one request; 24 MB suffice for all but 31 of them. `WIDEST_BYTES` in `test_hostile_clients.py` says why."""
 MOST_BYTES = 128 << 20
 LONGEST_S = 3
 PAUSE_S = 0.005
@@ -50,7 +52,7 @@ def test_one_megabyte_costs_little(broker: OdradekBroker) -> None:
         f"{len(costs)} requests; slowest {slowest[0]} {slowest[1][0]:.2f} s, largest {largest[0]} {largest[1][1]:,} B"
     )
     assert len(costs) > 500
-    beyond = {name: cost for name, cost in costs.items() if cost[0] >= SOON_S or cost[1] > MOST_BYTES}
+    beyond = {name: cost for name, cost in costs.items() if cost[0] >= SOON_S or cost[1] > ONE_BYTES}
     assert not beyond, beyond
 
 
