@@ -14,6 +14,8 @@ from typing import Final, NamedTuple
 import psutil
 import pytest
 
+from odradek.broker.config.keys.sasl import UNSECURED_VALIDATOR
+from odradek.broker.security.sasl.oauth.oauthbearer import LOGIN_MODULE as OAUTH_MODULE
 from odradek.protocol.api import API, ApiKey
 from tests.conformance.security.conftest import Certificates
 from tests.support.loads.hostile.hostile_input import SOON_S, Watch
@@ -30,7 +32,7 @@ LARGEST_BYTES: Final = 524_288
 GROWTH_BYTES: Final = 8 * LARGEST_BYTES + (16 << 20)
 PROCESSOR_S: Final = 1.0
 ANSWERED: Final = (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
-MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256")
+MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "OAUTHBEARER")
 WAIT_S: Final = 2.0
 """For an answer to a frame that is not whole for the broker."""
 
@@ -57,6 +59,8 @@ def target(
             "connection.failed.authentication.delay.ms": "0",
             "listener.name.auth.plain.sasl.jaas.config": f'{PLAIN_MODULE} required user_alice="secret";',
             "listener.name.auth.scram-sha-256.sasl.jaas.config": f"{SCRAM_MODULE} required;",
+            "listener.name.auth.oauthbearer.sasl.jaas.config": f"{OAUTH_MODULE} required;",
+            "listener.name.auth.oauthbearer.sasl.server.callback.handler.class": UNSECURED_VALIDATOR,
         }
     )
     tls = certificates.context(certificates.client) if request.param == "SASL_SSL" else None
@@ -91,6 +95,8 @@ def messages(mechanism: str) -> Iterator[bytes]:
     yield b"=" * size
     yield b"n,,n=" + b"a" * (size - 20) + b",r=nonce"
     yield b"n,,n=a,r=nonce" + b",x=y" * ((size - 20) // 4)
+    yield b"n,a=" + b"a" * (size - 30) + b",\1auth=Bearer x\1\1"
+    yield b"n,,\1auth=Bearer x" + b"\1a=b" * ((size - 30) // 4) + b"\1\1"
     yield b"\0" + b"a" * (size - 10) + b"\0x"
 
 

@@ -17,9 +17,10 @@ SEPARATOR: Final = "\x01"
 
 _AUTH: Final = "auth"
 _MESSAGE: Final = re.compile(
-    r"n,(?:a=(?P<authzid>(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+))?,\x01"
-    r"(?P<pairs>(?:[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01)*)\x01"
+    r"n,(?:a=(?P<authzid>(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]++|=2C|=3D)++))?,\x01"
+    r"(?P<pairs>(?:[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01)*+)\x01"
 )
+"""With possessive quantifiers: for each repetition of a group that it may have to give back, `re` keeps 200 bytes."""
 _BEARER: Final = re.compile(r"(?P<scheme>[0-9A-Za-z_]+) +(?P<token>[-_~+/.a-zA-Z0-9]+=*)")
 
 
