@@ -52,10 +52,9 @@ async def _delete(broker: Services, ctx: RequestContext, request: DeleteTopicsRe
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Topic name and topic ID can not both be specified.")
         name = cache.topic_name(topic.topic_id) if by_id else topic.name
         results.append(DeletableTopicResult(name=name, topic_id=topic.topic_id))
-    names = [result.name async for result in in_turns(results) if result.name is not None]
     kind = ResourceType.TOPIC
-    describable = await result_in_turns(filter_by_authorized(broker, ctx, AclOperation.DESCRIBE, kind, names))
-    deletable = await result_in_turns(filter_by_authorized(broker, ctx, AclOperation.DELETE, kind, names))
+    describable = await result_in_turns(filter_by_authorized(broker, ctx, AclOperation.DESCRIBE, kind, _names(results)))
+    deletable = await result_in_turns(filter_by_authorized(broker, ctx, AclOperation.DELETE, kind, _names(results)))
     to_delete: dict[str, DeletableTopicResult] = {}
     async for result in in_turns(results):
         name, by_id = result.name, result.topic_id != ZERO_UUID
@@ -81,6 +80,10 @@ async def _delete(broker: Services, ctx: RequestContext, request: DeleteTopicsRe
 
 def _topics(request: DeleteTopicsRequest) -> Iterable[DeleteTopicState]:
     return request.topics or (DeleteTopicState(name=name) for name in request.topic_names)
+
+
+def _names(results: Iterable[DeletableTopicResult]) -> Iterable[str]:
+    return (result.name for result in results if result.name is not None)
 
 
 def error_response(

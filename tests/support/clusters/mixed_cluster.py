@@ -144,7 +144,6 @@ class Group:
                 "group.id": name,
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
-                "session.timeout.ms": 10_000,
                 "log_level": 0,
             }
         )
