@@ -87,6 +87,10 @@ GROUP_APPEND_ERRORS: Mapping[ErrorCode, ErrorCode] = {
 """The same for an append of the group's metadata."""
 
 
+def _is_without_use(group: GroupMetadata) -> bool:
+    return group.state is GroupState.EMPTY and not group.offsets
+
+
 class GroupMetadataManager:
     """Changes groups in the log and in memory. `on_loaded` is called with each loaded group, `on_gone` with each group
     that was removed or unloaded.
@@ -347,7 +351,7 @@ class GroupMetadataManager:
         return len(removed)
 
     def forget_partitions(self, deleted: Iterable[TopicPartition]) -> None:
-        """Topics were deleted: remove the offsets committed for them, in every group.
+        """Topics were deleted: remove the offsets committed for them, and every Empty group that has no offsets.
 
         The offsets are removed from memory when this returns, because the topics may be created again at once.
         Tombstones follow in slices.
@@ -358,7 +362,7 @@ class GroupMetadataManager:
         affected = deque(
             (group, removed, self._epoch_of(group))
             for group in self._groups.values()
-            if (removed := group.offsets.remove_topics(partitions))
+            if (removed := group.offsets.remove_topics(partitions)) or _is_without_use(group)
         )
         _log.info(
             "Removed %d offsets of %d deleted topics",
@@ -410,7 +414,7 @@ class GroupMetadataManager:
 
     @staticmethod
     def _set_dead_if_empty(group: GroupMetadata) -> None:
-        if group.state is GroupState.EMPTY and not group.offsets:
+        if _is_without_use(group):
             _log.info("Group %s is dead in generation %d", group.group_id, group.generation_id)
             group.lifecycle.fire(GroupEvent.REMOVED)
 

@@ -7,6 +7,7 @@ import pytest
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.schema import Request
 from tests.support.transcripts.transcript import Transcript
+from tests.support.waiting import eventually
 from tests.support.wire.requests import build
 
 pytestmark = pytest.mark.oracle
@@ -290,3 +291,37 @@ def test_group_administration(transcript: Transcript) -> None:
         t.note(f"delete v{version}", sorted((t.plain(result, version) for result in answer.results), key=str))
     t.call("no groups to delete", build(ApiKey.DELETE_GROUPS), 2)
     t.call("no groups to describe", build(ApiKey.DESCRIBE_GROUPS), 5)
+
+
+def test_a_deleted_topic_takes_empty_groups_with_it(transcript: Transcript) -> None:
+    """Those without offsets, whether or not they ever had any of that topic."""
+    t = transcript
+    kept, deleted = create(t, "kept"), create(t, "deleted")
+    t.with_internal_topics()
+    left = t.name("left")
+    member_id = joined(t, left)
+    t.quietly(leave(left, {"member_id": member_id}), 3)
+    groups = {"left": left, "active": t.name("active"), "offsets": t.name("offsets"), "both": t.name("both")}
+    joined(t, groups["active"])
+    t.quietly(commit(groups["offsets"], deleted), 5)
+    for topic in (kept, deleted):
+        t.quietly(commit(groups["both"], topic), 5)
+    t.call("before", build(ApiKey.DESCRIBE_GROUPS, groups=list(groups.values())), 5)
+    t.quietly(build(ApiKey.DELETE_TOPICS, topic_names=[deleted], timeout_ms=10_000), 3)
+    described = eventually(
+        lambda: t.quietly(build(ApiKey.DESCRIBE_GROUPS, groups=list(groups.values())), 5),
+        accept=lambda answer: [group.group_state for group in answer.groups] == ["Dead", "Stable", "Dead", "Empty"],
+    )
+    t.note("after", t.plain(described, 5))
+    again = joined(t, left)
+    t.call("the first generation again", heartbeat(left, 1, again), 3)
+    t.call(
+        "the last offset",
+        build(
+            ApiKey.OFFSET_DELETE,
+            group_id=groups["both"],
+            topics=[{"name": kept, "partitions": [{"partition_index": 0}]}],
+        ),
+        0,
+    )
+    t.call("no group", build(ApiKey.DESCRIBE_GROUPS, groups=[groups["both"]]), 5)

@@ -270,6 +270,15 @@ def test_offsets_of_a_deleted_topic_are_gone_at_once_and_their_tombstones_follow
     assert tombstones == [(offset_commit_key(group.group_id, T0), None) for group in groups]
 
 
+def test_a_deleted_topic_takes_groups_without_offsets_with_it() -> None:
+    world = World()
+    world.groups.get_or_create("never committed")
+    world.commit(world.groups.get_or_create("committed"), U0)
+    world.groups.forget_partitions([T0])
+    world.timer.advance()
+    assert [group.group_id for group in world.groups.groups] == ["committed"]
+
+
 def test_what_is_committed_after_the_topic_was_made_anew_gets_no_tombstone() -> None:
     world = World()
     groups = [world.groups.get_or_create(f"g{number}") for number in range(2 * IMMEDIATE_STEPS)]
