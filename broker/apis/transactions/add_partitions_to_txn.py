@@ -30,7 +30,7 @@ from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.sliced_work import chosen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Mapping
+    from collections.abc import Callable, Container, Generator, Iterable, Mapping
 
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
@@ -100,18 +100,19 @@ def _apply_one(
                 refused[topic_partition] = error
             yield None
     if refused:
-        yield from _finish(transaction, refused, finish, ErrorCode.OPERATION_NOT_ATTEMPTED)
+        errors = yield from _errors(partitions, refused)
+        yield from _finish_each(transaction, errors, finish)
         return
     producer = ProducerIdAndEpoch(transaction.producer_id, transaction.producer_epoch)
     coordinator = broker.transaction_coordinator
     if transaction.verify_only:
         verified = coordinator.verify_partitions(transaction.transactional_id, producer, list(partitions))
-        yield from _finish(transaction, verified, finish)
+        yield from _finish_each(transaction, verified, finish)
         return
 
     def added(error: ErrorCode) -> None:
         code = error_for_version(error, version, FIRST_FENCED_VERSION)
-        broker.slices.submit(_finish(transaction, {}, finish, code))
+        broker.slices.submit(_finish(transaction, code, finish))
 
     coordinator.add_partitions(transaction.transactional_id, producer, list(partitions), added)
 
@@ -134,18 +135,49 @@ def _only_transaction(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnT
     )
 
 
-def _finish(
+def _errors(
+    partitions: Iterable[TopicPartition], refused: Mapping[TopicPartition, ErrorCode]
+) -> Generator[None, None, dict[TopicPartition, ErrorCode]]:
+    """The error of each partition of which some are refused, in steps."""
+    errors = {}
+    for topic_partition in partitions:
+        errors[topic_partition] = refused.get(topic_partition, ErrorCode.OPERATION_NOT_ATTEMPTED)
+        yield None
+    return errors
+
+
+def _finish_each(
     transaction: AddPartitionsToTxnTransaction,
     errors: Mapping[TopicPartition, ErrorCode],
     finish: Callable[[AddPartitionsToTxnResult], None],
-    others: ErrorCode = ErrorCode.NONE,
 ) -> Steps:
-    """`errors` by partition; the other partitions have the error `others`."""
+    """An error for each partition: one that the request names twice is answered once.
+
+    Kafka: AddPartitionsToTxnResponse.resultForTransaction.
+    """
+    topics: dict[str, AddPartitionsToTxnTopicResult] = {}
+    for topic_partition, error in errors.items():
+        topic = topics.setdefault(
+            topic_partition.topic, AddPartitionsToTxnTopicResult(name=topic_partition.topic, results_by_partition=[])
+        )
+        topic.results_by_partition.append(
+            AddPartitionsToTxnPartitionResult(partition_index=topic_partition.partition, partition_error_code=error)
+        )
+        yield None
+    finish(AddPartitionsToTxnResult(transactional_id=transaction.transactional_id, topic_results=list(topics.values())))
+
+
+def _finish(
+    transaction: AddPartitionsToTxnTransaction, error: ErrorCode, finish: Callable[[AddPartitionsToTxnResult], None]
+) -> Steps:
+    """The same error for all partitions, as often as the request names them.
+
+    Kafka: AddPartitionsToTxnRequest.errorResponseForTransaction.
+    """
     topics = []
     for topic in transaction.topics:
         results = []
         for index in topic.partitions:
-            error = errors.get(TopicPartition(topic.name, index), others)
             results.append(AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=error))
             yield None
         topics.append(AddPartitionsToTxnTopicResult(name=topic.name, results_by_partition=results))

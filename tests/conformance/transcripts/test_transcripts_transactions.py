@@ -189,6 +189,24 @@ def test_add_partitions(transcript: Transcript) -> None:
     t.note("partitions", sorted(index for entry in state.topics for index in entry.partitions))
 
 
+def test_partitions_named_twice(transcript: Transcript) -> None:
+    """Once where partitions have errors of their own, as often as it is named where they share one."""
+    t = transcript
+    topic = create(t, "twice")
+    missing = t.name("missing")
+    producer = Producer(t, "txn").begin()
+    for version in (0, 3):
+        t.call(f"added v{version}", producer.add(topic, 0, 0), version)
+        t.call(f"missing v{version}", producer.add(missing, 1, 1), version)
+    for version in (4, 5):
+        t.call(f"added v{version}", producer.verify(topic, 0, 0, verify_only=False), version)
+        t.call(f"verified v{version}", producer.verify(topic, 0, 0, 0), version)
+        t.call(f"missing v{version}", producer.verify(missing, 0, 0), version)
+        topics = [{"name": topic, "partitions": [0]}, {"name": topic, "partitions": [0]}]
+        transaction = {**producer.fields(), "verify_only": True, "topics": topics}
+        t.call(f"topic twice v{version}", build(ApiKey.ADD_PARTITIONS_TO_TXN, transactions=[transaction]), version)
+
+
 def test_end(transcript: Transcript) -> None:
     t = transcript
     topic = create(t, "ended")
