@@ -165,6 +165,8 @@ class LogReads:
                 min_one_message = False
                 left = max(0, left - size)
                 readable += size
+            elif left < 0:  # the request has a limit below zero, which is an error of its first partition alone
+                left = 0
             results.append(result)
         return results, readable
 
@@ -176,8 +178,6 @@ class LogReads:
         min_one_message: bool,
         update_follower_state: bool,
     ) -> LogReadResult:
-        if max_bytes < 0:
-            return LogReadResult(fetch=fetch, error=ErrorCode.UNKNOWN_SERVER_ERROR)
         stats = self._partitions.topic_stats
         try:
             assert fetch.topic is not None

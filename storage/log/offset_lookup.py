@@ -71,15 +71,16 @@ def segment_of_time(segments: LogSegments, timestamp: int) -> LogSegment | None:
 
 
 def _record_of_max_timestamp(log: LogState) -> TimestampAndOffset | None:
+    """The first record of all when none has a timestamp, but none in the message format v0, as in Apache Kafka."""
     segment = segment_of_time(log.segments, SpecialTimestamp.MAX)
     assert segment is not None, "every log has a segment"
     timestamp, offset = segment.largest
-    if timestamp < 0:
-        return None
     for where in segment.records.positions(segment.offset_index.lookup(offset).position):
         if where.max_timestamp != timestamp:
             continue
         batch = segment.records.batch_at(where)
+        if batch.magic == MAGIC_V0:
+            return None
         latest = max(batch.records(), key=lambda record: record.timestamp)  # the first of several equal ones
         return TimestampAndOffset(latest.timestamp, latest.offset, batch.partition_leader_epoch)
     return None

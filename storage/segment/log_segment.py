@@ -289,7 +289,14 @@ class LogSegment:
     def read(
         self, start_offset: int, max_size: int, max_position: int, *, min_one_message: bool
     ) -> FetchDataInfo | None:
-        """The region from the batch that contains `start_offset` up to `max_position`; None after the last batch."""
+        """The region from the batch that contains `start_offset` up to `max_position`; None after the last batch.
+
+        Raises: KafkaError UNKNOWN_SERVER_ERROR for a size below zero, as Apache Kafka answers it.
+        """
+        if max_size < 0:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_SERVER_ERROR, f"Invalid max size {max_size} for a read from {self.records.path}"
+            )
         found = self.translate_offset(start_offset)
         if found is None:
             return None

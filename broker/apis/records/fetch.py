@@ -191,6 +191,11 @@ def _error(fetch: PartitionFetch, code: ErrorCode) -> PartitionData:
     return PartitionData(partition_index=fetch.partition, error_code=code, high_watermark=-1, records=b"")
 
 
+def _unconvertible(fetch: PartitionFetch, code: ErrorCode) -> PartitionData:
+    """The answer for a topic whose records the version cannot contain. Kafka: FetchResponse.partitionResponse."""
+    return PartitionData(partition_index=fetch.partition, error_code=code, high_watermark=-1, records=None)
+
+
 def _respond(
     broker: Services,
     ctx: RequestContext,
@@ -378,12 +383,12 @@ def _for_old_version(
         return data
     config = hosted.log.config
     if config.compression_type == "zstd":
-        return _error(fetch, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+        return _unconvertible(fetch, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
     magic = _down_conversion_magic(config.record_version, version)
     if magic is None:
         return data
     if not (is_follower or config.message_downconversion_enable):
-        return _error(fetch, ErrorCode.UNSUPPORTED_VERSION)
+        return _unconvertible(fetch, ErrorCode.UNSUPPORTED_VERSION)
     if not result.size_in_bytes:
         return data
     region = data.records

@@ -6,6 +6,8 @@ import pytest
 
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.schema import Request
+from odradek.protocol.records.builder import build_batch
+from odradek.protocol.records.record import SimpleRecord
 from tests.support.transcripts.transcript import Transcript
 from tests.support.wire.requests import OLD, batch, build, message_set
 
@@ -134,6 +136,40 @@ def test_fetch_limits(transcript: Transcript) -> None:
     t.call("negative wait", fetch(topic, 6, max_wait_ms=-1), 11)
 
 
+def test_a_limit_below_zero(transcript: Transcript) -> None:
+    """It is an error where records would be read; one of the whole request, in its first partition alone."""
+    t = transcript
+    topic, _ = three_batches(t, "limited")
+    other, _ = create(t, "other")
+    append(t, other, batch(b"v"))
+    for version in (3, 11):
+        t.call(f"records v{version}", fetch(topic, 0, max_bytes=-1), version)
+        t.call(f"the end v{version}", fetch(topic, 6, max_bytes=-1, max_wait_ms=0), version)
+        t.call(f"beyond the end v{version}", fetch(topic, 99, max_bytes=-1), version)
+
+        def both(offset: int) -> Request:
+            asked = {"partition": 0, "partition_max_bytes": 1 << 20}
+            topics = [
+                {"topic": topic, "partitions": [{**asked, "fetch_offset": offset}]},
+                {"topic": other, "partitions": [{**asked, "fetch_offset": 0}]},
+            ]
+            return build(ApiKey.FETCH, max_wait_ms=0, min_bytes=1, max_bytes=-1, topics=topics)
+
+        t.call(f"two v{version}", both(0), version)
+        t.call(f"the first beyond its end v{version}", both(99), version)
+        t.call(f"the first at its end v{version}", both(6), version)
+    t.call("another epoch", fetch(topic, 0, max_bytes=-1, p_current_leader_epoch=5), 11)
+
+
+def test_conversion_is_forbidden(transcript: Transcript) -> None:
+    t = transcript
+    topic, _ = create(t, "unconverted", message_downconversion_enable="false")
+    append(t, topic, batch(b"v"))
+    for version in (1, 3, 4):
+        for offset in (0, 1, 2):
+            t.call(f"offset {offset} v{version}", fetch(topic, offset), version)
+
+
 def test_fetch_sessions(transcript: Transcript) -> None:
     t = transcript
     topic, _ = three_batches(t, "session")
@@ -228,6 +264,17 @@ def test_list_offsets(transcript: Transcript) -> None:
             "a topic twice": [{"name": topic, "partitions": [partition]}] * 2,
         }.items():
             t.call(f"{label} v{version}", build(ApiKey.LIST_OFFSETS, replica_id=-1, topics=topics), version)
+
+
+def test_list_offsets_of_records_without_timestamps(transcript: Transcript) -> None:
+    t = transcript
+    topic, _ = create(t, "timeless")
+    for _ in range(2):
+        append(t, topic, bytes(build_batch([SimpleRecord(-1, None, b"a"), SimpleRecord(-1, None, b"b")])))
+    for label, timestamp in {"the highest": MAX_TIMESTAMP, "a time": OLD, "zero": 0, "earliest": EARLIEST}.items():
+        t.call(label, list_offsets(topic, timestamp), 7)
+    append(t, topic, batch(b"dated"))
+    t.call("one has a timestamp", list_offsets(topic, MAX_TIMESTAMP), 7)
 
 
 def test_offset_for_leader_epoch(transcript: Transcript) -> None:

@@ -69,3 +69,12 @@ def test_records_are_found_whose_batch_says_they_have_no_time(tmp_path: Path) ->
         append_dated(log, NOW, claimed)
     assert log.fetch_offset_by_timestamp(NOW) == (NOW, 0, 0)
     log.discard()
+
+
+def test_the_first_record_is_the_latest_of_those_without_timestamps(tmp_path: Path) -> None:
+    log = Disk(tmp_path).log()
+    assert log.fetch_offset_by_timestamp(-3) is None
+    for _ in range(2):
+        append_dated(log, -1, -1)
+    assert log.fetch_offset_by_timestamp(-3) == (-1, 0, 0)
+    log.discard()
