@@ -64,6 +64,17 @@ RequireRight = Callable[[ResourceChanges], None]
 """Raises: KafkaError if the client may not alter the configs of the resource. A change of a broker's configs is
 validated before that is asked, a change of a topic's configs after it, as in Apache Kafka."""
 
+AlterLoggers = Callable[[ResourceChanges], None]
+"""Changes the levels of this broker's loggers. Raises: KafkaError."""
+
+
+def _refuse_loggers(resource: ResourceChanges) -> None:
+    raise _unknown_type(resource)
+
+
+def _unknown_type(resource: ResourceChanges) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {int(resource.resource_type)}")
+
 
 class SynonymValue(Protocol):
     """A value of a key in one source of the broker's configuration."""
@@ -133,7 +144,7 @@ class ConfigAdmin:
         require_right: RequireRight = lambda resource: None,
     ) -> list[KafkaError | None]:
         """Replace the configs of each resource. Returns the error of each, or None."""
-        return await self._alter_all(resources, validate_only, require_right, is_incremental=False)
+        return await self._alter_all(resources, validate_only, require_right, _refuse_loggers, is_incremental=False)
 
     async def incremental_alter_configs(
         self,
@@ -141,15 +152,17 @@ class ConfigAdmin:
         *,
         validate_only: bool,
         require_right: RequireRight = lambda resource: None,
+        alter_loggers: AlterLoggers = _refuse_loggers,
     ) -> list[KafkaError | None]:
         """Change single keys of each resource. Returns the error of each, or None."""
-        return await self._alter_all(resources, validate_only, require_right, is_incremental=True)
+        return await self._alter_all(resources, validate_only, require_right, alter_loggers, is_incremental=True)
 
     async def _alter_all(
         self,
         resources: Sequence[ResourceChanges],
         validate_only: bool,
         require_right: RequireRight,
+        alter_loggers: AlterLoggers,
         *,
         is_incremental: bool,
     ) -> list[KafkaError | None]:
@@ -164,7 +177,10 @@ class ConfigAdmin:
                 continue
             try:
                 await _check_entries(resource.changes)
-                await self._alter(resource, validate_only, require_right, is_incremental=is_incremental)
+                if resource.resource_type == ResourceType.BROKER_LOGGER:
+                    alter_loggers(resource)
+                else:
+                    await self._alter(resource, validate_only, require_right, is_incremental=is_incremental)
             except KafkaError as error:
                 logger.info(
                     "Error processing alter configs request for %s %s with keys %s: %s",
@@ -191,22 +207,25 @@ class ConfigAdmin:
                 await self._alter_topic(resource, validate_only=validate_only, is_incremental=is_incremental)
             case ResourceType.BROKER:
                 await self._alter_broker(resource, validate_only, require_right, is_incremental=is_incremental)
-            case other:
-                raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {other}")
+            case ResourceType.CLIENT_METRICS:
+                message = "AlterConfigs is only supported for topics and brokers, but resource type is CLIENT_METRICS"
+                raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+            case _:
+                raise _unknown_type(resource)
 
     async def _alter_topic(self, resource: ResourceChanges, *, validate_only: bool, is_incremental: bool) -> None:
         topic = resource.resource_name
         if not topic:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
         exists = topic_names.is_valid_topic_name(topic) and await self._client.exists(znodes.topic_path(topic))
-        if not exists:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic}' does not exist.")
-        existing = await self._client.entity_config(f"topics/{topic}")
+        existing = await self._client.entity_config(f"topics/{topic}") if exists else {}
         base = existing if is_incremental else {}
         async for change in in_turns(resource.changes):
             if change.operation not in ALTER_OPERATIONS:
                 raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as in Apache: validated for brokers only, fails here
-        configs = apply_changes(base, resource.changes, TOPIC_CONFIGS)
+        configs = apply_changes(base, resource.changes, TOPIC_CONFIGS)  # what it refuses is refused before the topic is
+        if not exists:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic}' does not exist.")
         try:
             validate_topic_configs(configs, self._broker_settings(), existing)
         except KafkaError as error:

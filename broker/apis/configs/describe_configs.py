@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.apis.authorization import REFUSAL, authorize
 from odradek.broker.apis.configs.config_entries import broker_configs, cluster_default_configs
-from odradek.broker.apis.configs.runtime_loggers import logger_configs
+from odradek.broker.apis.configs.runtime_loggers import DYNAMIC_BROKER_LOGGER_CONFIG, logger_configs
 from odradek.controller.admin.config_admin import describe_topic_configs
 from odradek.controller.loop_turns import collected, in_turns
 from odradek.controller.model import acls
@@ -147,6 +147,6 @@ def _select_requested(
         config.is_default = False  # Apache Kafka never sets is_default in a v0 response
         if not request.include_synonyms:
             config.synonyms = []
-        if not request.include_documentation:
+        if not request.include_documentation and config.config_source != DYNAMIC_BROKER_LOGGER_CONFIG:
             config.documentation = None
     return chosen

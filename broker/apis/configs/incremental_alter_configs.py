@@ -15,8 +15,6 @@ from odradek.broker.apis.configs.config_rights import require_right
 from odradek.broker.apis.configs.runtime_loggers import alter_loggers
 from odradek.controller.admin.config_admin import ConfigChange, ResourceChanges
 from odradek.controller.loop_turns import in_turns
-from odradek.controller.model.config_codes import ResourceType
-from odradek.protocol.errors import KafkaError
 from odradek.protocol.messages.incremental_alter_configs import (
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,
@@ -40,18 +38,14 @@ async def _alter(broker: Services, ctx: RequestContext, request: IncrementalAlte
             async for config in in_turns(resource.configs)
         ]
         changes.append(ResourceChanges(resource.resource_type, resource.resource_name, entries))
-    stored = [change async for change in in_turns(changes) if change.resource_type != ResourceType.BROKER_LOGGER]
-    stored_errors = iter(
-        await broker.config_admin.incremental_alter_configs(
-            stored, validate_only=request.validate_only, require_right=partial(require_right, broker, ctx)
-        )
+    errors = await broker.config_admin.incremental_alter_configs(
+        changes,
+        validate_only=request.validate_only,
+        require_right=partial(require_right, broker, ctx),
+        alter_loggers=partial(_alter_loggers, broker, ctx, validate_only=request.validate_only),
     )
     responses = []
-    async for change in in_turns(changes):
-        if change.resource_type == ResourceType.BROKER_LOGGER:
-            error = _alter_loggers(broker, ctx, change, request.validate_only)
-        else:
-            error = next(stored_errors)
+    async for change, error in in_turns(zip(changes, errors, strict=True)):
         responses.append(
             AlterConfigsResourceResponse(
                 resource_type=change.resource_type,
@@ -63,12 +57,6 @@ async def _alter(broker: Services, ctx: RequestContext, request: IncrementalAlte
     ctx.reply(IncrementalAlterConfigsResponse(responses=responses))
 
 
-def _alter_loggers(
-    broker: Services, ctx: RequestContext, change: ResourceChanges, validate_only: bool
-) -> KafkaError | None:
-    try:
-        require_right(broker, ctx, change)
-        alter_loggers(broker.logger_levels, change, broker.broker_id, validate_only=validate_only)
-    except KafkaError as error:
-        return error.as_value()
-    return None
+def _alter_loggers(broker: Services, ctx: RequestContext, change: ResourceChanges, *, validate_only: bool) -> None:
+    require_right(broker, ctx, change)
+    alter_loggers(broker.logger_levels, change, broker.broker_id, validate_only=validate_only)

@@ -196,3 +196,47 @@ def test_incremental_alter_configs(transcript: Transcript) -> None:
         t.call(f"cluster config, {label}", incremental(BROKER, "", (key, SET, value), validate_only=True), 1)
     t.call("type 99", incremental(99, "x"), 1)
     t.call("no resources", build(ApiKey.INCREMENTAL_ALTER_CONFIGS), 1)
+
+
+def test_what_is_refused_first(transcript: Transcript) -> None:
+    t = transcript
+    missing = t.name("missing")
+    for label, change in {
+        "append to no list": ("segment.bytes", APPEND, "5"),
+        "subtract from no list": ("segment.ms", SUBTRACT, "5"),
+        "append to an unknown key": ("no.such.key", APPEND, "5"),
+        "append to a list": ("cleanup.policy", APPEND, "compact"),
+        "bad value": ("segment.bytes", SET, "x"),
+        "operation 9": ("segment.bytes", 9, "x"),
+    }.items():
+        for name in (missing, "a b"):
+            t.call(
+                f"{label} of {'a bad name' if name == 'a b' else 'a missing topic'}",
+                incremental(TOPIC, name, change),
+                1,
+            )
+    for kind in (CLIENT_METRICS, GROUP):
+        t.call(f"type {kind}", incremental(kind, "x", ("interval.ms", SET, "1000")), 1)
+        t.call(f"type {kind}, without names", incremental(kind, ""), 1)
+        t.call(f"type {kind}, all at once", alter(kind, "x", {"interval.ms": "1000"}), 2)
+
+
+def test_loggers(transcript: Transcript) -> None:
+    t = transcript
+    name = "kafka.server.KafkaApis"
+    t.call("described", describe(BROKER_LOGGER, "0", [name]), 4)
+    t.call("described with documentation", describe(BROKER_LOGGER, "0", [name], include_documentation=True), 4)
+    t.call("described v2", describe(BROKER_LOGGER, "0", [name], include_synonyms=True), 2)
+
+    def change(label: str, *changes: tuple[str, int, str | None]) -> None:
+        t.call(label, incremental(BROKER_LOGGER, "0", *changes, validate_only=True), 1)
+
+    change("twice", (name, SET, "INFO"), (name, SET, "DEBUG"))
+    change("twice, with an operation that there is not", (name, APPEND, "INFO"), (name, DELETE, None))
+    change("null", (name, SET, None))
+    change("null, appended", (name, APPEND, None))
+    change("null, deleted", (name, DELETE, None))
+    changes = [{"name": name, "config_operation": SET, "value": "INFO"}]
+    resource = {"resource_type": BROKER_LOGGER, "resource_name": "0", "configs": changes}
+    t.call("two resources", build(ApiKey.INCREMENTAL_ALTER_CONFIGS, resources=[resource, resource]), 1)
+    t.call("all at once", alter(BROKER_LOGGER, "0", {name: "INFO"}), 2)
