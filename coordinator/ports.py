@@ -17,6 +17,7 @@ from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records.batch import AnyBatch
+from odradek.protocol.records.layout import NO_SEQUENCE
 from odradek.protocol.records.record import SimpleRecord
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.sliced_work import Wait
@@ -33,6 +34,13 @@ OnCommitted: TypeAlias = Callable[[ErrorCode, int], None]
 BATCH_OVERHEAD_BYTES: Final = 61
 TOMBSTONE_OVERHEAD_BYTES: Final = 21
 """Upper bound: the lengths, deltas and attributes of a record without a value, in a batch of BATCH_OVERHEAD_BYTES."""
+
+
+OFFSETS_SEQUENCE: Final = 0
+"""Base sequence of every batch of offsets, with a producer or without: transactional ones are not deduplicated, either.
+
+Kafka: GroupMetadataManager.storeOffsets.
+"""
 
 
 class TransactionalProducer(NamedTuple):
@@ -93,6 +101,7 @@ class CoordinatorLog(Protocol):
         on_committed: OnCommitted,
         *,
         producer: TransactionalProducer | None = None,
+        base_sequence: int = NO_SEQUENCE,
         wait_for_replicas: bool = True,
         timeout_ms: int | None = None,
     ) -> None:

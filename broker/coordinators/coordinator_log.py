@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from odradek.coordinator.ports import OnCommitted, TransactionalProducer
     from odradek.storage.disk.ports import IoPool
 
-FIRST_SEQUENCE = 0
-"""Transactional offsets are not deduplicated: Kafka writes each of their batches with sequence 0."""
-
 
 class InternalTopicLog:
     """The partitions of one internal topic. Implements the port `CoordinatorLog`.
@@ -80,6 +77,7 @@ class InternalTopicLog:
         on_committed: OnCommitted,
         *,
         producer: TransactionalProducer | None = None,
+        base_sequence: int = NO_SEQUENCE,
         wait_for_replicas: bool = True,
         timeout_ms: int | None = None,
     ) -> None:
@@ -89,7 +87,7 @@ class InternalTopicLog:
             compression_type=self._compression_type,
             producer_id=NO_PRODUCER_ID if producer is None else producer.producer_id,
             producer_epoch=NO_PRODUCER_EPOCH if producer is None else producer.producer_epoch,
-            base_sequence=NO_SEQUENCE if producer is None else FIRST_SEQUENCE,
+            base_sequence=base_sequence,
             is_transactional=producer is not None,
         )
 

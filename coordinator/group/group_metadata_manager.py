@@ -30,7 +30,7 @@ from odradek.coordinator.group.state.records import (
 )
 from odradek.coordinator.group.tombstones import append_tombstones
 from odradek.coordinator.partitioning import partition_for
-from odradek.coordinator.ports import CoordinatorLog, TransactionalProducer
+from odradek.coordinator.ports import OFFSETS_SEQUENCE, CoordinatorLog, TransactionalProducer
 from odradek.coordinator.runtime import PartitionOwnership
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records.record import SimpleRecord
@@ -247,7 +247,7 @@ class GroupMetadataManager:
                 _log.debug("Offset commit of group %s failed: %s", group.group_id, error.name)
             finish(OFFSET_APPEND_ERRORS.get(error, error))
 
-        self._records.append(partition, records, appended, producer=producer)
+        self._records.append(partition, records, appended, producer=producer, base_sequence=OFFSETS_SEQUENCE)
 
     def offset_records(self, group_id: str, offsets: Offsets) -> Generator[None, None, list[SimpleRecord]]:
         """The records of the offsets whose metadata is not too long, in steps.

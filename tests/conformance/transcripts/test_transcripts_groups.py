@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from odradek.coordinator.partitioning import partition_for
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.schema import Request
+from odradek.protocol.records.batch import batches
+from tests.support.broker import FAST_SETTINGS
 from tests.support.transcripts.transcript import Transcript
 from tests.support.waiting import eventually
 from tests.support.wire.requests import build
@@ -325,3 +330,40 @@ def test_a_deleted_topic_takes_empty_groups_with_it(transcript: Transcript) -> N
         0,
     )
     t.call("no group", build(ApiKey.DESCRIBE_GROUPS, groups=[groups["both"]]), 5)
+
+
+def test_batches_of_the_internal_topic(transcript: Transcript) -> None:
+    """The headers of what a commit, a group and its tombstones become."""
+    t = transcript
+    topic, group = create(t, "kept"), t.name("written")
+    partition = partition_for(group, int(FAST_SETTINGS["offsets.topic.num.partitions"]))
+    t.with_internal_topics()
+
+    def position(timestamp: int) -> int:
+        asked = [{"partition_index": partition, "timestamp": timestamp}]
+        topics = [{"name": "__consumer_offsets", "partitions": asked}]
+        answer: Any = t.quietly(build(ApiKey.LIST_OFFSETS, replica_id=-1, topics=topics), 5)
+        return int(answer.topics[0].partitions[0].offset)
+
+    start = position(-1)
+    t.until_accepted(build(ApiKey.DESCRIBE_GROUPS, groups=[group]), 5)
+    t.quietly(commit(group, topic), 5)
+    member_id = joined(t, group)
+    t.quietly(leave(group, {"member_id": member_id}), 3)
+    t.quietly(build(ApiKey.DELETE_GROUPS, groups_names=[group]), 1)
+    eventually(lambda: position(-1), accept=lambda end: end >= start + 5)
+    asked = [{"partition": partition, "fetch_offset": start, "partition_max_bytes": 1 << 20}]
+    topics = [{"topic": "__consumer_offsets", "partitions": asked}]
+    fetched: Any = t.quietly(build(ApiKey.FETCH, max_wait_ms=100, min_bytes=1, topics=topics), 11)
+    for number, found in enumerate(batches(memoryview(fetched.responses[0].partitions[0].records))):
+        records = list(found.records())
+        t.note(
+            f"batch {number}",
+            {
+                "offset": found.base_offset - start,
+                "producer": [found.producer_id, found.producer_epoch, found.base_sequence],
+                "attributes": found.attributes,
+                "keys": [(record.key or b"")[:2].hex() for record in records],
+                "tombstones": [record.value is None for record in records],
+            },
+        )

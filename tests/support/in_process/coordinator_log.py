@@ -12,6 +12,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records.batch import RecordBatch, assign_prefix, view_batch
 from odradek.protocol.records.builder import build_batch
 from odradek.protocol.records.control import ControlRecordType, EndTransactionMarker, build_end_transaction_batch
+from odradek.protocol.records.layout import NO_SEQUENCE
 from odradek.protocol.records.record import SimpleRecord
 from odradek.protocol.topic_partition import TopicPartition
 
@@ -41,6 +42,7 @@ class InMemoryCoordinatorLog:
         on_committed: OnCommitted,
         *,
         producer: TransactionalProducer | None = None,
+        base_sequence: int = NO_SEQUENCE,
         wait_for_replicas: bool = True,
         timeout_ms: int | None = None,
     ) -> None:
@@ -52,7 +54,7 @@ class InMemoryCoordinatorLog:
             records,
             producer_id=-1 if producer is None else producer.producer_id,
             producer_epoch=-1 if producer is None else producer.producer_epoch,
-            base_sequence=-1 if producer is None else 0,
+            base_sequence=base_sequence,
             is_transactional=producer is not None,
         )
         base_offset = self.append_batch(partition, batch, len(records))

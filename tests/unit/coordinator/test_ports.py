@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.coordinator.ports import ConsumerOffsetTree, CoordinatorLog, TransactionalProducer
+from odradek.coordinator.ports import OFFSETS_SEQUENCE, ConsumerOffsetTree, CoordinatorLog, TransactionalProducer
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records.record import SimpleRecord
 from odradek.protocol.topic_partition import TopicPartition
@@ -26,7 +26,13 @@ def tree() -> ConsumerOffsetTree:
 
 def append(log: CoordinatorLog, partition: int, producer: TransactionalProducer | None = None) -> tuple[ErrorCode, int]:
     outcomes: list[tuple[ErrorCode, int]] = []
-    log.append(partition, RECORDS, lambda error, offset: outcomes.append((error, offset)), producer=producer)
+    log.append(
+        partition,
+        RECORDS,
+        lambda error, offset: outcomes.append((error, offset)),
+        producer=producer,
+        base_sequence=OFFSETS_SEQUENCE,
+    )
     (outcome,) = outcomes
     return outcome
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.coordinators.coordinator_log import InternalTopicLog
-from odradek.coordinator.ports import TransactionalProducer
+from odradek.coordinator.ports import OFFSETS_SEQUENCE, TransactionalProducer
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records.batch import RecordBatch
 from odradek.protocol.records.record import SimpleRecord
@@ -189,7 +189,7 @@ def test_transactional_offsets_carry_their_producer(tmp_path: Path) -> None:
     log = Log(tmp_path)
     log.replicas.lead(TP)
     producer = TransactionalProducer(producer_id=5, producer_epoch=2)
-    assert log.append(b"a", producer=producer) == [(NONE, 0)]
+    assert log.append(b"a", producer=producer, base_sequence=OFFSETS_SEQUENCE) == [(NONE, 0)]
     (batch,) = log.log.read_all(0)
     assert isinstance(batch, RecordBatch)
     assert batch.is_transactional

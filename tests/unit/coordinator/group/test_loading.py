@@ -38,7 +38,7 @@ class Log:
     ) -> None:
         outcome: list[ErrorCode] = []
         simple = [SimpleRecord(0, key, value) for key, value in records]
-        self.log.append(0, simple, lambda error, _: outcome.append(error), producer=producer)
+        self.log.append(0, simple, lambda error, _: outcome.append(error), producer=producer, base_sequence=0)
         assert outcome == [ErrorCode.NONE]
 
     def offset(
