@@ -77,7 +77,8 @@ class LogManager:
         self._recovery_threads = settings.recovery_threads_per_data_dir
         self._stopped = False
         self._are_dirs_locked = False
-        self._is_started = False
+        self.is_started = False
+        """Whether all logs are loaded."""
 
     # -- look-up ----------------------------------------------------------------------------------------
 
@@ -158,7 +159,7 @@ class LogManager:
             self._configs.override(topic, overrides)
 
         def loaded(error: BaseException | None) -> None:
-            self._is_started = error is None
+            self.is_started = error is None
             if error is None:
                 self.cleaner.checkpoints.load(self.live_log_dirs)
             else:
@@ -451,7 +452,7 @@ class LogManager:
         """Flush and close all logs and write the clean-shutdown markers. Waits for the disk."""
         if self._stopped:
             return
-        if not self._is_started:
+        if not self.is_started:
             # Logs that were not loaded must not be marked as clean, and their checkpoints must not become empty.
             self._abort_startup()
             return

@@ -161,9 +161,10 @@ class DynamicBrokerConfig:
         config = self._config
         broker, default = (configs, config.dynamic_defaults) if per_broker else (config.dynamic_values, configs)
         candidate = config.with_dynamic(broker=broker, default=default)
-        cleaner = self._log_manager.cleaner
-        if cleaner.is_running:  # configs that were stored before the start were checked when they were set
+        if self._log_manager.is_started:  # configs that were stored before the start were checked when they were set
             check_reconfiguration(config, candidate)
+        cleaner = self._log_manager.cleaner
+        if cleaner.is_running:
             cleaner.config.validate_reconfiguration(cleaner_config(candidate.value))
         return candidate
 

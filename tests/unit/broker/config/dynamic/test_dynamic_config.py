@@ -27,6 +27,7 @@ class Broker:
 
     def __init__(self) -> None:
         self.cleaner = cast("LogCleaner", Cleaner(is_running=False))
+        self.is_started = False
         self.told: list[Mapping[str, str]] = []
         self.elections = 0
         self.environment = SimpleNamespace(producers=ProducerStateManagerConfig())
@@ -164,6 +165,17 @@ def test_too_many_threads_at_once_are_refused(broker: Broker, caplog: pytest.Log
     broker.apply("3", log_cleaner_threads="5")
     assert cleaner.told == []
     assert "more than double" in caplog.text
+
+
+@pytest.mark.parametrize("per_broker", [True, False])
+def test_a_broker_without_a_cleaner_refuses_what_its_other_parts_do_not_support(
+    broker: Broker, per_broker: bool
+) -> None:
+    with_cleaner(broker, is_running=False)
+    broker.dynamic.validate_change({"num.io.threads": "2"}, per_broker=per_broker)
+    broker.is_started = True
+    with pytest.raises(ConfigError, match="at least half the current value 8"):
+        broker.dynamic.validate_change({"num.io.threads": "2"}, per_broker=per_broker)
 
 
 def test_values_stored_before_the_start_apply(broker: Broker) -> None:
