@@ -194,6 +194,7 @@ class ServiceSetup:
         config = self.config
         return ConfigAdmin(
             client=self.client,
+            has_topic=self.cache.contains,
             broker_id=self.broker_info.broker.id,
             broker_configs=DynamicBrokerConfig(config, self.log_manager, self.passwords, self.store_updates),
             broker_settings=lambda: config.settings,

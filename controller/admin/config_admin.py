@@ -118,12 +118,16 @@ class ConfigAdmin:
         self,
         *,
         client: MetadataClient,
+        has_topic: Callable[[str], bool],
         broker_id: int,
         broker_configs: BrokerConfigs,
         broker_settings: Callable[[], Mapping[str, str]],
         policies: Policies,
     ) -> None:
+        """`has_topic`: whether the metadata of this broker name a topic. One of which no partition ever had a leader is
+        in the tree, and for clients it does not exist."""
         self._client = client
+        self._has_topic = has_topic
         self._broker_id = broker_id
         self._broker_configs = broker_configs
         self._broker_settings = broker_settings
@@ -132,7 +136,7 @@ class ConfigAdmin:
     async def topic_overrides(self, topic: str) -> dict[str, str]:
         """The configs set on a topic. Raises KafkaError if the topic does not exist."""
         topic_names.validate_topic_name(topic)
-        if not await self._client.exists(znodes.topic_path(topic)):
+        if not self._has_topic(topic):
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return await self._client.entity_config(f"topics/{topic}")
 
@@ -217,7 +221,7 @@ class ConfigAdmin:
         topic = resource.resource_name
         if not topic:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
-        exists = topic_names.is_valid_topic_name(topic) and await self._client.exists(znodes.topic_path(topic))
+        exists = self._has_topic(topic)
         existing = await self._client.entity_config(f"topics/{topic}") if exists else {}
         base = existing if is_incremental else {}
         async for change in in_turns(resource.changes):

@@ -221,6 +221,22 @@ def test_what_is_refused_first(transcript: Transcript) -> None:
         t.call(f"type {kind}, all at once", alter(kind, "x", {"interval.ms": "1000"}), 2)
 
 
+def test_a_topic_without_a_leader(transcript: Transcript) -> None:
+    """All its replicas are on brokers that are not there: clients are told that there is no such topic."""
+    t = transcript
+    topic = t.name("leaderless")
+    assigned = {
+        "assignments": [{"partition_index": 0, "broker_ids": [7]}],
+        "num_partitions": -1,
+        "replication_factor": -1,
+    }
+    t.quietly(build(ApiKey.CREATE_TOPICS, topics=[{"name": topic, **assigned}], timeout_ms=300), 5)
+    t.call("described", describe(TOPIC, topic), 4)
+    t.call("altered", alter(TOPIC, topic, {"segment.bytes": "100000"}), 2)
+    t.call("changed", incremental(TOPIC, topic, ("segment.bytes", SET, "100000")), 1)
+    t.call("created again", build(ApiKey.CREATE_TOPICS, topics=[{"name": topic, **assigned}], timeout_ms=300), 5)
+
+
 def test_loggers(transcript: Transcript) -> None:
     t = transcript
     name = "kafka.server.KafkaApis"

@@ -78,6 +78,7 @@ async def with_admin(policy: AlterConfigPolicy | None = None) -> AsyncIterator[t
             cluster,
             ConfigAdmin(
                 client=controller.client,
+                has_topic={"t"}.__contains__,
                 broker_id=0,
                 broker_configs=_BrokerConfigs(),
                 broker_settings=dict,
