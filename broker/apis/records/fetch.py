@@ -239,7 +239,7 @@ def _respond(
     def converted(errors: Sequence[ErrorCode]) -> None:
         for (data, records), error in zip(to_convert, errors, strict=True):
             if error != ErrorCode.NONE:
-                data.error_code, data.high_watermark, data.records = _for_version(error, version), -1, b""
+                data.error_code, data.high_watermark, data.records = _for_version(error, version), -1, None
             else:
                 data.records = records
         ctx.reply(response)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.schema import Request
 from odradek.protocol.records.builder import build_batch
+from odradek.protocol.records.compression import CompressionType
 from odradek.protocol.records.record import SimpleRecord
-from tests.support.transcripts.transcript import Transcript
+from tests.support.transcripts.transcript import Plain, Transcript
 from tests.support.wire.requests import OLD, batch, build, message_set
 
 pytestmark = pytest.mark.oracle
@@ -168,6 +171,21 @@ def test_conversion_is_forbidden(transcript: Transcript) -> None:
     for version in (1, 3, 4):
         for offset in (0, 1, 2):
             t.call(f"offset {offset} v{version}", fetch(topic, offset), version)
+
+
+def test_null_records(transcript: Transcript) -> None:
+    """Of batches and topics that a version has no codec for; a partition with any other error has empty records."""
+    t = transcript
+    topic, _ = create(t, "any")
+    append(t, topic, batch(b"v", compression_type=CompressionType.ZSTD))
+    only, _ = create(t, "zstd", compression_type="zstd")
+    for version in (1, 3, 9):
+        for label, name in {"batch": topic, "topic": only}.items():
+            for offset in (0, 9):
+                answer: Any = t.quietly(fetch(name, offset), version)
+                [[data]] = [found.partitions for found in answer.responses]
+                noted: dict[str, Plain] = {"error_code": data.error_code, "is_null": data.records is None}
+                t.note(f"{label} at {offset} v{version}", noted)
 
 
 def test_fetch_sessions(transcript: Transcript) -> None:
