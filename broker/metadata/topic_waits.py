@@ -47,6 +47,9 @@ class TopicWaits:
         self._metadata_cache = metadata_cache
         self.purgatory: DelayedOperationPurgatory[DelayedTopics] = DelayedOperationPurgatory("topic", timer)
 
+    def contains(self, topic: str) -> bool:
+        return self._metadata_cache.contains(topic)
+
     async def wait_for_leaders(self, partitions: Mapping[str, Collection[int]], timeout_ms: int) -> set[str]:
         return await self._wait(partitions, lambda: self._without_leaders(partitions), timeout_ms)
 

@@ -47,6 +47,9 @@ RecordMutations = Callable[[int], None]
 class TopicsReady(Protocol):
     """The port to this broker's metadata cache, which UpdateMetadata changes."""
 
+    def contains(self, topic: str) -> bool:
+        """Whether clients know the topic. One of which no partition ever had a leader is in the tree alone."""
+
     async def wait_for_leaders(self, partitions: Mapping[str, Collection[int]], timeout_ms: int) -> set[str]:
         """Wait until every partition has a leader. Returns the topics that still lack one after the timeout."""
 
@@ -159,7 +162,7 @@ class AdminManager:
         validate_only: bool,
         record_mutations: RecordMutations,
     ) -> TopicResult:
-        if topic_names.is_valid_topic_name(topic.name) and await self._client.exists(znodes.topic_path(topic.name)):
+        if self._ready.contains(topic.name):
             raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
         null_configs = [config.name async for config in in_turns(topic.configs) if config.value is None]
         if null_configs:

@@ -110,6 +110,9 @@ class FakeBroker:
 
     # TopicsReady
 
+    def contains(self, topic: str) -> bool:
+        return any(partition.topic == topic for partition in self.leaders)
+
     async def wait_for_leaders(self, partitions: Mapping[str, Collection[int]], timeout_ms: int) -> set[str]:
         def late() -> set[str]:
             return {

@@ -231,6 +231,12 @@ def test_a_topic_without_a_leader(transcript: Transcript) -> None:
         "replication_factor": -1,
     }
     t.quietly(build(ApiKey.CREATE_TOPICS, topics=[{"name": topic, **assigned}], timeout_ms=300), 5)
+    for label, fields in {
+        "replicas": {"num_partitions": 1, "replication_factor": 0},
+        "configs": {**assigned, "configs": [{"name": "flush.ms", "value": None}]},
+    }.items():
+        again = build(ApiKey.CREATE_TOPICS, topics=[{"name": topic, **fields}], timeout_ms=300)
+        t.call(f"created again with invalid {label}", again, 5)
     t.call("described", describe(TOPIC, topic), 4)
     t.call("altered", alter(TOPIC, topic, {"segment.bytes": "100000"}), 2)
     t.call("changed", incremental(TOPIC, topic, ("segment.bytes", SET, "100000")), 1)
