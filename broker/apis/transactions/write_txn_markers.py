@@ -26,6 +26,7 @@ from odradek.protocol.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from odradek.protocol.records.control import ControlRecordType, EndTransactionMarker, build_end_transaction_batch
+from odradek.protocol.records.layout import MAGIC_V2
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.append_info import AppendOrigin
 from odradek.timer.sliced_work import listed
@@ -83,6 +84,8 @@ def _write(broker: Services, marker: WritableTxnMarker, finish: Callable[[int, E
             partition = replicas.hosted(topic_partition)
             if partition is None or partition.log is None:
                 errors[topic_partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            elif partition.log.config.record_version < MAGIC_V2:
+                errors[topic_partition] = ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
             else:
                 records[topic_partition] = memoryview(bytearray(batch))
             yield None

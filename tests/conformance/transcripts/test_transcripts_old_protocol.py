@@ -8,6 +8,7 @@ import pytest
 
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.schema import Request
+from tests.conformance.transcripts.test_transcripts_transactions import Producer
 from tests.support.broker import Broker
 from tests.support.transcripts.transcript import Transcript
 from tests.support.wire.requests import OLD, batch, build, message_set
@@ -96,6 +97,22 @@ def test_the_format_of_the_broker(transcript: Transcript) -> None:
             }
         ]
         t.call(f"version {value}", build(ApiKey.CREATE_TOPICS, topics=topics, timeout_ms=5000, validate_only=True), 5)
+
+
+def test_a_transaction_ends_without_partitions_in_an_old_format(transcript: Transcript) -> None:
+    """They take no transactional records, and no markers; the coordinator goes on without them."""
+    t = transcript.with_internal_topics()
+    old, modern = create(t, "old", message_format_version="0.10.2"), create(t, "modern", message_format_version="2.6")
+    producer = Producer(t, "txn").begin()
+    t.quietly(producer.add(old, 0), 1)
+    t.quietly(producer.add(modern, 0), 1)
+    t.call("records in the old format", producer.records(old, 0, b"a"), 9)
+    t.quietly(producer.records(modern, 0, b"b"), 9)
+    t.call("markers", producer.marker(old, 0, 7), 1)
+    t.call("ended", producer.end(committed=True), 3)
+    producer.settle()
+    t.call("described", producer.described(), 0)
+    t.call("begun again", producer.add(old, 0), 3)
 
 
 def test_topics_without_ids(transcript: Transcript) -> None:
