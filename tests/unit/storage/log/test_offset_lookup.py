@@ -78,3 +78,15 @@ def test_the_first_record_is_the_latest_of_those_without_timestamps(tmp_path: Pa
         append_dated(log, -1, -1)
     assert log.fetch_offset_by_timestamp(-3) == (-1, 0, 0)
     log.discard()
+
+
+def test_records_below_the_log_start_hide_no_later_segment(tmp_path: Path) -> None:
+    log = Disk(tmp_path).log()
+    append(log, b"deleted", timestamp=NOW + 10)
+    append(log, b"kept", timestamp=NOW)
+    log.roll()
+    append(log, b"later", timestamp=NOW + 20)
+    log.update_high_watermark(3)
+    log.maybe_increment_log_start_offset(1, "a DeleteRecords")
+    assert log.fetch_offset_by_timestamp(NOW + 5) == (NOW + 20, 2, 0)
+    log.discard()
