@@ -162,7 +162,7 @@ class Transcript:
         differences = [
             "\n".join([label, *(f"    {line}" for line in found)])
             for label, answer in self.answers.items()
-            if (found := _differences(expected[label], answer))
+            if (found := differences_of(expected[label], answer))
         ]
         assert not differences, f"{len(differences)} of {len(expected)} answers differ (Apache != ours):\n" + "\n".join(
             differences
@@ -180,10 +180,13 @@ class Transcript:
             elif field.kind is Kind.UUID:
                 result[field.name] = None if value == ZERO_UUID else "<uuid>"
             elif field.kind is Kind.RECORDS and value is not None:
-                result[field.name] = without_filler(bytes(value)).hex()
+                result[field.name] = self.plain_records(without_filler(bytes(value)))
             else:
                 result[field.name] = self._plain_value(value, version)
         return result
+
+    def plain_records(self, records: bytes) -> Plain:
+        return records.hex()
 
     def _plain_value(self, value: object, version: int) -> Plain:
         match value:
@@ -241,7 +244,7 @@ def _member_order(member: Struct) -> tuple[bytes, str]:
     return bytes(metadata), getattr(member, "client_id", "")
 
 
-def _differences(expected: Plain, answer: Plain, path: str = "") -> list[str]:
+def differences_of(expected: Plain, answer: Plain, path: str = "") -> list[str]:
     """Where two answers differ, one line for each place.
 
     Where Apache Kafka answers UNKNOWN_SERVER_ERROR, it got an unexpected exception; any other error is accepted.
@@ -256,7 +259,7 @@ def _differences(expected: Plain, answer: Plain, path: str = "") -> list[str]:
         return [f"{path}: {json.dumps(expected)} != {json.dumps(answer)}"]
     if isinstance(expected, dict) and isinstance(answer, dict) and _foresees_more(expected, answer):
         pairs = [pair for pair in pairs if not pair[0].endswith((".error_code", ".error_message"))]
-    return [line for place, a, b in pairs for line in _differences(a, b, place)]
+    return [line for place, a, b in pairs for line in differences_of(a, b, place)]
 
 
 def _foresees_more(expected: dict[str, Plain], answer: dict[str, Plain]) -> bool:
