@@ -11,8 +11,7 @@ Kafka: NetworkClient (with one request in flight), BrokerBlockingSender, InterBr
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
@@ -22,7 +21,7 @@ from odradek.broker.inter_broker.request_format import (
     versions_in_common,
     versions_request,
 )
-from odradek.broker.machine.timed_waits import deadline, pause
+from odradek.broker.machine.timed_waits import Deadline, pause
 from odradek.broker.network.frames.answer_receiver import AnswerReceiver
 from odradek.broker.network.frames.frame_buffers import FrameBuffers
 from odradek.protocol.api import API, ApiKey
@@ -80,26 +79,21 @@ class BrokerConnection:
         self, request: Request, response_type: type[ResponseT], *, version: int | None, timeout_ms: int
     ) -> ResponseT:
         async with self._turn:
-            with self._dropped_after_an_error(), self._deadline(request, timeout_ms):
-                receiver = await self._connected()
-                if version is None:
-                    return await self._ask_in_agreed_version(receiver, request, response_type)
-                return await self._ask(receiver, request, response_type, version)
-
-    def _deadline(self, request: Request, timeout_ms: int) -> AbstractContextManager[None]:
-        return deadline(self._settings.timer, timeout_ms, f"{type(request).__name__} to {self}")
-
-    @contextmanager
-    def _dropped_after_an_error(self) -> Iterator[None]:
-        try:
-            yield
-        except VersionMismatch:
-            raise  # the connection stays usable
-        except BaseException as error:
-            self._disconnect(
-                error if isinstance(error, OSError) else ConnectionAbortedError("the request was cancelled")
-            )
-            raise
+            try:
+                with Deadline(self._settings.timer, timeout_ms, lambda: f"{type(request).__name__} to {self}"):
+                    receiver = self._receiver
+                    if receiver is None or not receiver.is_open or receiver.usable_until_ms is not None:
+                        receiver = await self._connected()
+                    if version is None:
+                        return await self._ask_in_agreed_version(receiver, request, response_type)
+                    return await self._ask(receiver, request, response_type, version)
+            except VersionMismatch:
+                raise  # the connection stays usable
+            except BaseException as error:
+                self._disconnect(
+                    error if isinstance(error, OSError) else ConnectionAbortedError("the request was cancelled")
+                )
+                raise
 
     def close(self) -> None:
         if not self._closed.done():
@@ -125,7 +119,7 @@ class BrokerConnection:
             self._settings.connection_setup_timeout_max_ms,
         )
         try:
-            with deadline(self._settings.timer, timeout_ms, f"Connecting to {self}"):
+            with Deadline(self._settings.timer, timeout_ms, lambda: f"Connecting to {self}"):
                 self._receiver = await self._open()
         except OSError:
             self._failed_attempts += 1
@@ -188,7 +182,7 @@ class BrokerConnection:
 
     def _header(self, request: Request, version: int) -> RequestHeader:
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
-        return RequestHeader(ApiKey(request.API_KEY), version, self._correlation_id, self._client_id)
+        return RequestHeader(API[request.API_KEY].key, version, self._correlation_id, self._client_id)
 
     def _disconnect(self, reason: OSError) -> None:
         receiver, self._receiver = self._receiver, None

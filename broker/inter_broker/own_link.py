@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from odradek.broker.machine.timed_waits import deadline
+from odradek.broker.machine.timed_waits import Deadline
 from odradek.broker.network.requests.request import RequestContext
 from odradek.broker.network.requests.throttles import Throttles
 from odradek.controller.model.broker_info import SecurityProtocol
@@ -50,7 +50,7 @@ class OwnLink:
         header = RequestHeader(api_key, API[api_key].max_version if version is None else version, 0, self._client_id)
         caller = _Caller(self._listener_name)
         self._serve(RequestContext(header, caller, 0, 0), request)
-        with deadline(self._timer, timeout_ms, f"{type(request).__name__} to this broker itself"):
+        with Deadline(self._timer, timeout_ms, lambda: f"{type(request).__name__} to this broker itself"):
             return cast("ResponseT", await caller.answer)
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.machine.timed_waits import deadline
+from odradek.broker.machine.timed_waits import Deadline
 from odradek.broker.network.listeners.http_requests import Head, end_response, http_server, listen, read_head
 from odradek.controller.loop_turns import in_turns
 
@@ -63,9 +63,9 @@ class MetricsEndpoint:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            with deadline(self._timer, HEAD_TIMEOUT_MS, "the head of a request for metrics"):
+            with Deadline(self._timer, HEAD_TIMEOUT_MS, lambda: "the head of a request for metrics"):
                 head = await read_head(reader)
-            with deadline(self._timer, SEND_TIMEOUT_MS, "the response to a request for metrics"):
+            with Deadline(self._timer, SEND_TIMEOUT_MS, lambda: "the response to a request for metrics"):
                 async for part in in_turns(await self._response(head, reader), PARTS_A_TURN):
                     writer.write(part)
                     await writer.drain()  # does not wait while the kernel takes all of it

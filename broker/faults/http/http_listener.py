@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.broker.faults.http.http_api import RULES, Answer
 from odradek.broker.machine.startup_error import StartupError
-from odradek.broker.machine.timed_waits import deadline
+from odradek.broker.machine.timed_waits import Deadline
 from odradek.broker.network.listeners.http_requests import end_response, http_server, listen, read_head
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class HttpListener:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            with deadline(self._timer, REQUEST_TIMEOUT_MS, "a request about faults"):
+            with Deadline(self._timer, REQUEST_TIMEOUT_MS, lambda: "a request about faults"):
                 await send(writer, await self._answer(reader))
                 await end_response(reader, writer)
         except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:

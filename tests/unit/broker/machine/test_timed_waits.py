@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from odradek.broker.machine.timed_waits import deadline, pause
+from odradek.broker.machine.timed_waits import Deadline, pause
 from odradek.timer.clock import ManualClock
 from odradek.timer.system_timer import SystemTimer
 from tests.support.async_test import async_test
@@ -22,7 +22,7 @@ class Waiter:
         self.answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     async def wait(self, timeout_ms: int) -> str:
-        with deadline(self.timer, timeout_ms, "The answer"):
+        with Deadline(self.timer, timeout_ms, lambda: "The answer"):
             return await self.answer
 
     def advance(self, ms: int) -> None:
@@ -78,7 +78,7 @@ async def test_of_two_deadlines_only_the_expired_one_raises() -> None:
     waiter = Waiter()
 
     async def nested() -> str:
-        with deadline(waiter.timer, 1_000, "All of it"):
+        with Deadline(waiter.timer, 1_000, lambda: "All of it"):
             try:
                 return await waiter.wait(100)
             except TimeoutError as error:
