@@ -14,7 +14,7 @@ from odradek.protocol.records.layout import HEADER_SIZE_UP_TO_MAGIC, LOG_OVERHEA
 from odradek.storage.append_info import UnexpectedAppendOffsetError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from odradek.storage.append_info import LogAppendInfo
     from odradek.storage.log.unified_log import UnifiedLog
@@ -27,21 +27,23 @@ PASSING_ERRORS: Final = frozenset({ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_
 """The next copy of the records may be intact. Any other error ends the copying."""
 
 
-def slices(records: memoryview, max_bytes: int) -> Iterator[memoryview]:
+def slices(records: memoryview, max_bytes: int) -> list[memoryview]:
     """Slices of whole batches: at most `max_bytes` and SLICE_BATCHES each, or one longer batch. An incomplete batch at
     the end is omitted.
     """
+    found: list[memoryview] = []
     start = position = count = 0
     while len(records) - position >= HEADER_SIZE_UP_TO_MAGIC:
         following = position + LOG_OVERHEAD + SIZE_AND_MAGIC.unpack_from(records, position)[0]
         if following > len(records) or following <= position:
             break
         if count and (following - start > max_bytes or count == SLICE_BATCHES):
-            yield records[start:position]
+            found.append(records[start:position])
             start, count = position, 0
         position, count = following, count + 1
     if count:
-        yield records[start:position]
+        found.append(records[start:position])
+    return found
 
 
 def append_copied(log: UnifiedLog, records: memoryview, begin_at: Callable[[int], None]) -> LogAppendInfo:

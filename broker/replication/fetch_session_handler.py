@@ -104,7 +104,9 @@ class FetchSessionHandler:
             elif request != previous:
                 altered.append(partition)
         place = self._places.__getitem__
-        forgotten = [(partition, self.partitions[partition].topic_id) for partition in sorted(gone, key=place)]
+        forgotten: list[tuple[TopicPartition, bytes]] = []
+        if gone:
+            forgotten += [(partition, self.partitions[partition].topic_id) for partition in sorted(gone, key=place)]
         replaced: list[tuple[TopicPartition, bytes]] = []
         to_send = dict(added)
         for partition in sorted(altered, key=place):
@@ -117,7 +119,9 @@ class FetchSessionHandler:
             self._remove(partition)
         for partition, request in to_send.items():
             self._put(partition, request)
-        can_use_topic_ids = self._without_id == 0 and all(topic_id != ZERO_UUID for _, topic_id in forgotten)
+        can_use_topic_ids = self._without_id == 0
+        if forgotten:
+            can_use_topic_ids = can_use_topic_ids and all(topic_id != ZERO_UUID for _, topic_id in forgotten)
         return SessionRequest(*self._metadata, to_send, forgotten, replaced, can_use_topic_ids)
 
     def _put(self, partition: TopicPartition, request: PartitionRequest) -> None:
@@ -149,6 +153,7 @@ class FetchSessionHandler:
     def handle_response(self, response: FetchResponse, version: int) -> dict[TopicPartition, PartitionData] | None:
         """The leader's answer for each partition; None when the response has an error or is invalid."""
         session_id, epoch = self._metadata
+        is_full = epoch == INITIAL_EPOCH
         if response.error_code != ErrorCode.NONE:
             log.info(
                 "Broker %d was unable to process a fetch of session %s: %s",
@@ -160,19 +165,19 @@ class FetchSessionHandler:
             self._metadata = START if is_lost else (session_id, INITIAL_EPOCH)
             return None
         found, problem = self._read(response, version)
-        if self.is_full and not found and response.throttle_time_ms > 0:
+        if is_full and not found and response.throttle_time_ms > 0:
             self._metadata = START
             return None
-        if problem is None and self.is_full and len(found) < len(self.partitions):
+        if problem is None and is_full and len(found) < len(self.partitions):
             problem = f"nothing about {[str(partition) for partition in self.partitions if partition not in found]}"
         if problem is not None:
             log.info("Broker %d sent an invalid fetch response with %s", self._node, problem)
-            self._metadata = START if self.is_full else (session_id, INITIAL_EPOCH)
+            self._metadata = START if is_full else (session_id, INITIAL_EPOCH)
             return None
         if response.session_id == INVALID_SESSION_ID:
             self._metadata = START
         else:
-            self._metadata = response.session_id if self.is_full else session_id, 1 if epoch == MAX_EPOCH else epoch + 1
+            self._metadata = response.session_id if is_full else session_id, 1 if epoch == MAX_EPOCH else epoch + 1
         return found
 
     def _read(self, response: FetchResponse, version: int) -> tuple[dict[TopicPartition, PartitionData], str | None]:

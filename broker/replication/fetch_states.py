@@ -55,7 +55,8 @@ class PartitionFetchState:
 
     def is_ready(self, now_ms: int) -> bool:
         """Whether it may be fetched."""
-        return not self.is_truncating and not self.is_delayed(now_ms)
+        until_ms = self.delayed_until_ms
+        return not self.is_truncating and (until_ms is None or now_ms >= until_ms)
 
     @property
     def is_in_sync(self) -> bool:
@@ -65,7 +66,7 @@ class PartitionFetchState:
 class FetchStates:
     """The partitions of one fetcher, in the order in which they are to be fetched."""
 
-    __slots__ = ("_changed", "_delayed", "_lagging", "_next_place", "_places", "_states", "_truncating")
+    __slots__ = ("_changed", "_delayed", "_lagging", "_next_place", "_places", "_states", "truncating")
 
     def __init__(self) -> None:
         self._states: dict[TopicPartition, PartitionFetchState] = {}
@@ -74,7 +75,8 @@ class FetchStates:
         self._changed: set[TopicPartition] = set()
         self._delayed: set[TopicPartition] = set()
         self._lagging: set[TopicPartition] = set()
-        self._truncating: set[TopicPartition] = set()
+        self.truncating: set[TopicPartition] = set()
+        """The partitions in that state, delayed ones among them."""
 
     def __len__(self) -> int:
         return len(self._states)
@@ -98,17 +100,18 @@ class FetchStates:
         delay has ended, they lag (the throttle decides on each fetch), or they were touched.
         """
         changed, self._changed = self._changed | self._lagging, set()
-        for topic_partition in [each for each in self._delayed if not self._states[each].is_delayed(now_ms)]:
-            self._delayed.discard(topic_partition)
-            changed.add(topic_partition)
-        return sorted(changed, key=self._place)
+        if self._delayed:
+            for topic_partition in [each for each in self._delayed if not self._states[each].is_delayed(now_ms)]:
+                self._delayed.discard(topic_partition)
+                changed.add(topic_partition)
+        return sorted(changed, key=self._place) if len(changed) > 1 else list(changed)
 
     def touch(self, topic_partition: TopicPartition) -> None:
         """Count the partition as changed, although its state has not."""
         self._changed.add(topic_partition)
 
     def to_truncate(self, now_ms: int) -> list[tuple[TopicPartition, PartitionFetchState]]:
-        found = [(each, self._states[each]) for each in sorted(self._truncating, key=self._place)]
+        found = [(each, self._states[each]) for each in sorted(self.truncating, key=self._place)]
         return [(topic_partition, state) for topic_partition, state in found if not state.is_delayed(now_ms)]
 
     def add(
@@ -130,7 +133,7 @@ class FetchStates:
             return False
         del self._places[topic_partition]
         self._changed.add(topic_partition)
-        for kind in (self._delayed, self._lagging, self._truncating):
+        for kind in (self._delayed, self._lagging, self.truncating):
             kind.discard(topic_partition)
         return True
 
@@ -207,7 +210,7 @@ class FetchStates:
         for kind, belongs in (
             (self._delayed, state.delayed_until_ms is not None),
             (self._lagging, not state.is_in_sync),
-            (self._truncating, state.is_truncating),
+            (self.truncating, state.is_truncating),
         ):
             if belongs:
                 kind.add(topic_partition)

@@ -27,9 +27,10 @@ def follow_watermarks(log: UnifiedLog, high_watermark: int, log_start_offset: in
     """Take over the leader's watermarks; True when the high watermark has moved. It may go back: records above the
     leader's high watermark may not be committed.
     """
-    before = log.high_watermark
-    moved = log.update_high_watermark(high_watermark) != before
-    if log_start_offset > log.log_start_offset:
+    watermarks = log.watermarks
+    before = watermarks.high_watermark
+    moved = watermarks.update_high_watermark(high_watermark) != before
+    if log_start_offset > watermarks.log_start_offset:
         log.maybe_increment_log_start_offset(log_start_offset, "leader offset increment")
     return moved
 

@@ -51,6 +51,7 @@ class RemoteLeaderEndPoint:
         self.session = FetchSessionHandler(leader_id)
         self._link = link
         self._settings = settings
+        self._fetch_version = settings.metadata_version.fetch_request_version
 
     def close(self) -> None:
         self._link.close()
@@ -60,9 +61,7 @@ class RemoteLeaderEndPoint:
 
         Raises: OSError; KafkaError for any other error of the whole answer, where Apache Kafka fetches again at once.
         """
-        version = self._settings.metadata_version.fetch_request_version
-        if not request.can_use_topic_ids:
-            version = FETCH_VERSION_WITHOUT_TOPIC_IDS
+        version = self._fetch_version if request.can_use_topic_ids else FETCH_VERSION_WITHOUT_TOPIC_IDS
         try:
             response = await self._link.exchange(
                 _fetch_request(request, self._settings, version),
@@ -113,7 +112,7 @@ def _fetch_request(request: SessionRequest, settings: RemoteLeaderSettings, vers
         session_id=request.session_id,
         session_epoch=request.session_epoch,
         topics=_topics(request.partitions.items(), settings.max_bytes),
-        forgotten_topics_data=_forgotten(forgotten),
+        forgotten_topics_data=_forgotten(forgotten) if forgotten else [],
     )
     if version >= FIRST_FETCH_VERSION_WITH_REPLICA_STATE:
         fetch.replica_state = ReplicaState(replica_id=settings.broker_id, replica_epoch=settings.broker_epoch())

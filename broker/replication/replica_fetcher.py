@@ -150,8 +150,10 @@ class ReplicaFetcher:
 
     async def _run(self) -> None:
         while True:
-            await self._cut_to_high_watermarks()
-            await self._disk()
+            if self.states.truncating:
+                await self._cut_to_high_watermarks()
+            if self._on_disk:
+                await self._disk()
             request = self._request()
             if request is None:
                 await self._pause()
@@ -222,13 +224,13 @@ class ReplicaFetcher:
         return PartitionRequest(
             own.topic_id or ZERO_UUID,
             state.fetch_offset,
-            own.log_start_offset,
+            own.watermarks.log_start_offset,
             state.current_leader_epoch,
             state.last_fetched_epoch,
         )
 
     def _is_throttled(self, own: UnifiedLog) -> bool:
-        throttled = own.config.follower_replication_throttled_replicas
+        throttled = own.local_log.config.follower_replication_throttled_replicas
         return bool(throttled) and is_throttled(throttled, own.topic_partition.partition, self._settings.broker_id)
 
     async def _fetch(self, request: SessionRequest) -> None:
@@ -310,11 +312,11 @@ class ReplicaFetcher:
         records = memoryview(received)
         parts: deque[memoryview] = deque()
         while self.states.get(topic_partition) is state:
-            own = self._log(topic_partition)
-            if own is None:
+            partition = self._partitions.hosted(topic_partition)
+            if partition is None or (own := partition.log) is None:
                 return False
             if records and not parts:
-                parts.extend(slices(records, min(SLICE_BYTES, own.config.segment_bytes)))
+                parts.extend(slices(records, min(SLICE_BYTES, own.local_log.config.segment_bytes)))
                 parts = parts or deque([records])  # not even one batch: the log raises the error
                 records = records[:0]
             try:
@@ -336,7 +338,7 @@ class ReplicaFetcher:
         part: memoryview,
         high_watermark: int,
     ) -> PartitionFetchState:
-        if state.fetch_offset != own.log_end_offset:
+        if state.fetch_offset != own.local_log.log_end_offset:
             raise KafkaError(
                 ErrorCode.UNKNOWN_SERVER_ERROR,
                 f"Offset mismatch for partition {topic_partition}: fetched offset = {state.fetch_offset}, log end "
@@ -348,10 +350,11 @@ class ReplicaFetcher:
             own, part, lambda offset: self._log_manager.truncate_fully_and_start_at(topic_partition, offset)
         )
         self.received_bytes += len(part)
-        self._partitions.count_replicated(topic_partition, len(part))
+        if self._partitions.topic_stats is not None:
+            self._partitions.count_replicated(topic_partition, len(part))
         if self._is_throttled(own):
             self._settings.quota.record(len(part))
-        end_offset = own.log_end_offset
+        end_offset = own.local_log.log_end_offset
         if info.flush_required:
             self._wait_for_disk(lambda callback: own.when_flushed(end_offset, callback))
         return self.states.fetched(topic_partition, end_offset, info.last_leader_epoch, high_watermark)

@@ -107,10 +107,14 @@ def append_replicated(log: LogState, found: list[AnyBatch], now_ms: int) -> LogA
     """Write a leader's batches unchanged: all in one write, each with its own index entries."""
     local = log.local_log
     check_replicated_offsets(found, local.log_end_offset, local.topic_partition, log.watermarks.log_start_offset)
-    entries = [
-        AppendedBatch(batch.last_offset, batch.max_timestamp, batch.last_offset, len(batch.buffer)) for batch in found
-    ]
-    size = sum(entry.size for entry in entries)
+    entries: list[AppendedBatch] = []
+    parts: list[memoryview] = []
+    size = 0
+    for batch in found:  # usually one: no comprehensions
+        last_offset, part = batch.last_offset, batch.buffer
+        entries.append(AppendedBatch(last_offset, batch.max_timestamp, last_offset, len(part)))
+        parts.append(part)
+        size += len(part)
     if size > local.config.segment_bytes:
         raise _too_large_for_a_segment(log, size)
     last = entries[-1]
@@ -122,7 +126,7 @@ def append_replicated(log: LogState, found: list[AnyBatch], now_ms: int) -> LogA
         segment = log.roll_for(roll_offset)
     infos, completed = log.checks.check_replicated(found, segment)
     aborted = log.producers.aborted_by(infos, completed) if completed else ()
-    segment.append_batches([batch.buffer for batch in found], entries, aborted)
+    segment.append_batches(parts, entries, aborted)
     for batch in found:
         if batch.magic < MAGIC_V2:
             log.leader_epochs.clear()

@@ -182,12 +182,12 @@ def check_replicated_offsets(
     """Check that the offsets of a leader's batches increase and begin at or above the log end. Raises KafkaError."""
     last_offset = -1
     for batch in found:
-        if batch.last_offset <= last_offset:
+        previous, last_offset = last_offset, batch.last_offset
+        if last_offset <= previous:
             raise KafkaError(
                 ErrorCode.UNKNOWN_SERVER_ERROR,
                 f"Out of order offsets found in append to {partition}: {[other.last_offset for other in found]}",
             )
-        last_offset = batch.last_offset
     first = found[0]
     is_exact = first.magic >= MAGIC_V2  # the first offset of an old compressed message is inside it
     offset = first.base_offset if is_exact else first.last_offset
