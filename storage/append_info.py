@@ -46,6 +46,8 @@ class LogAppendInfo:
     """The batch was appended before: nothing is written, and the offsets are those of the first append."""
     is_committed: bool = False
     """The high watermark has passed the records already, because no other replica has to have them."""
+    high_watermark_moved: bool = False
+    """Kafka: LeaderHwChange.INCREASED."""
     flush_required: bool = False
     """`flush.messages` requires an fsync before the append is acknowledged: the caller replies in the callback of
     `UnifiedLog.when_flushed(last_offset + 1)`. The append itself does not wait, because an fsync would stall the event

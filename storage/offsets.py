@@ -36,21 +36,18 @@ class LogOffsetMetadata(NamedTuple):
     segment_base_offset: int = UNKNOWN_OFFSET
     relative_position: int = UNKNOWN_POSITION
 
-    @property
-    def message_offset_only(self) -> bool:
-        return self.segment_base_offset < 0
-
     def on_older_segment(self, that: LogOffsetMetadata) -> bool:
-        return not self.message_offset_only and self.segment_base_offset < that.segment_base_offset
+        return 0 <= self.segment_base_offset < that.segment_base_offset
 
-    def on_same_segment(self, that: LogOffsetMetadata) -> bool:
-        return not self.message_offset_only and self.segment_base_offset == that.segment_base_offset
+    def bytes_until(self, end: LogOffsetMetadata) -> int | None:
+        """Bytes from here to `end`, a later offset; None if that is on another segment, 0 where a position is unknown.
 
-    def position_diff(self, that: LogOffsetMetadata) -> int:
-        """Bytes from `that` to this one if both lie in one segment. Otherwise 1 if this offset is larger, else 0."""
-        if not self.on_same_segment(that):
-            return 1 if self.message_offset > that.message_offset else 0
-        return self.relative_position - that.relative_position
+        Kafka: LogOffsetMetadata.positionDiff.
+        """
+        base = self.segment_base_offset
+        if base == end.segment_base_offset:
+            return end.relative_position - self.relative_position
+        return 0 if base < 0 or end.segment_base_offset < 0 else None
 
 
 class TimestampOffset(NamedTuple):

@@ -30,11 +30,11 @@ class Watcher(Protocol):
 class DelayedOperation(TimerTask):
     """Subclasses implement `try_complete` and `on_complete`, and `on_expiration` if a time-out means more than that."""
 
-    __slots__ = ("_is_completed", "watch_keys", "watched_by")
+    __slots__ = ("is_completed", "watch_keys", "watched_by")
 
     def __init__(self, delay_ms: int) -> None:
         super().__init__(delay_ms)
-        self._is_completed = False
+        self.is_completed = False
         self.watched_by: Watcher | None = None
         self.watch_keys: list[Hashable] = []
 
@@ -53,15 +53,11 @@ class DelayedOperation(TimerTask):
     def on_expiration(self) -> None:
         """What running out of time means beyond `on_complete`, after which it is called: a metric, usually."""
 
-    @property
-    def is_completed(self) -> bool:
-        return self._is_completed
-
     def force_complete(self) -> bool:
         """Complete now, unless completed already; whether this call did it."""
-        if self._is_completed:
+        if self.is_completed:
             return False
-        self._is_completed = True
+        self.is_completed = True
         self.cancel()
         if self.watched_by is not None:
             self.watched_by.forget(self)

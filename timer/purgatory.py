@@ -44,9 +44,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
 
     def try_complete_else_watch(self, operation: OperationT, keys: Iterable[Hashable]) -> bool:
         """Complete `operation` now if possible, else let it wait under `keys`; whether this call completed it."""
-        watch_keys = list(dict.fromkeys(keys))
-        if not watch_keys:
-            raise ValueError(f"an operation of purgatory {self.name} without a key could complete only by time-out")
+        watch_keys = self._distinct(keys)
         if operation.try_complete():
             return True
         if operation.is_completed:
@@ -63,11 +61,15 @@ class DelayedOperationPurgatory(Generic[OperationT]):
             self._timer.add(operation)
         return False
 
+    def watch(self, operation: OperationT, keys: Iterable[Hashable]) -> None:
+        """Let an operation wait that the caller has tried, and whose attempt changes nothing that it waits for."""
+        self._watch(operation, self._distinct(keys))
+        self._timer.add(operation)
+
     def check_and_complete(self, key: Hashable) -> int:
         """Let the operations watched under `key` try to complete; how many did."""
-        if key not in self.watchers:
-            return 0
-        return self.check(key, self.waiting_under(key))
+        watchers = self.watchers.get(key)
+        return 0 if watchers is None else self.check(key, list(watchers.values()))
 
     def waiting_under(self, key: Hashable) -> list[OperationT]:
         """The operations watched under `key`, in the order in which they came."""
@@ -124,6 +126,12 @@ class DelayedOperationPurgatory(Generic[OperationT]):
     def num_keys(self) -> int:
         """The number of keys under which anything waits."""
         return len(self.watchers)
+
+    def _distinct(self, keys: Iterable[Hashable]) -> list[Hashable]:
+        watch_keys = list(dict.fromkeys(keys))
+        if not watch_keys:
+            raise ValueError(f"an operation of purgatory {self.name} without a key could complete only by time-out")
+        return watch_keys
 
     def _watch(self, operation: OperationT, watch_keys: list[Hashable]) -> None:
         if operation.watched_by is not None:

@@ -60,10 +60,16 @@ class ColdReads:
 
     def warm(self, fetches: Sequence[PartitionFetch], then: Callable[[], None]) -> None:
         """Call `then`, now or later, when `fetches` can probably be read without waiting for a disk."""
-        self._round(fetches, then, ROUNDS)
+        begin = self.needed(fetches)
+        if begin is None:
+            then()
+        else:
+            begin(then)
 
-    def _round(self, fetches: Sequence[PartitionFetch], then: Callable[[], None], rounds: int) -> None:
-        now_ms = self._clock.monotonic_ms()
+    def needed(
+        self, fetches: Sequence[PartitionFetch], rounds: int = ROUNDS
+    ) -> Callable[[Callable[[], None]], None] | None:
+        """What reads ahead for `fetches` and calls its argument then; None if they can be read at once."""
         cold: list[PartitionFetch] = []
         reads: list[Callable[[], None]] = []
         ends: list[Callable[[], None]] = []
@@ -72,7 +78,7 @@ class ColdReads:
             if segment is None:
                 continue
             before = len(reads)
-            if segment.warm_until_ms <= now_ms:
+            if segment.warm_until_ms <= self._clock.monotonic_ms():
                 ends.append(partial(self._warmed, segment))
                 paths = (segment.offset_index.path, segment.txn_index.path)
                 reads += [partial(_read_file, path) for path in paths]
@@ -80,8 +86,20 @@ class ColdReads:
                 _read_ahead_headers(segment, fetch.fetch_offset, fetch.max_bytes, reads, ends)
             if len(reads) > before:
                 cold.append(fetch)
-        again = rounds > 1 and bool(cold)
-        self._read(reads, ends, (lambda: self._round(cold, then, rounds - 1)) if again else then)
+        if not reads:
+            return None
+
+        def begin(then: Callable[[], None]) -> None:
+            def look_again() -> None:
+                more = self.needed(cold, rounds - 1)
+                if more is None:
+                    then()
+                else:
+                    more(then)
+
+            self._read(reads, ends, look_again if rounds > 1 else then)
+
+        return begin
 
     def warm_lookups(self, lookups: Sequence[tuple[TopicPartition, int]], then: Callable[[], None]) -> None:
         """The same for lookups of (partition, timestamp): call `then`, now or later.
@@ -147,10 +165,13 @@ class ColdReads:
 
     def _segment_of(self, fetch: PartitionFetch) -> LogSegment | None:
         """The segment of the fetch offset; None if everything that the fetch needs is assumed to be in memory."""
-        log = None if fetch.topic is None else self._log(TopicPartition(fetch.topic, fetch.partition))
+        partition = self._partitions.hosted(fetch.topic_partition)
+        log = None if partition is None else partition.log
         if log is None or log.local_log.log_end_offset - fetch.fetch_offset <= RECENT_RECORDS:
             return None
-        return log.segments.floor(fetch.fetch_offset) if fetch.fetch_offset >= log.log_start_offset else None
+        if fetch.fetch_offset < log.watermarks.log_start_offset or log.log_dir.failure is not None:
+            return None
+        return log.local_log.segments.floor(fetch.fetch_offset)
 
 
 def _read_ahead_headers(
@@ -163,10 +184,11 @@ def _read_ahead_headers(
     """If the headers are not in memory, add the read to `reads` and the release of its file to `ends`."""
     try:
         position = segment.offset_index.lookup(offset).position
-        region = segment.records.region(position, max(HEADERS_BYTES, min(max_bytes, READ_AHEAD_BYTES)))
-        size = region.size_in_bytes
-        if not size or is_in_memory(region.fileno(), position, min(size, HEADERS_BYTES)):
+        records = segment.records
+        size = min(max(HEADERS_BYTES, min(max_bytes, READ_AHEAD_BYTES)), records.size - position)
+        if size <= 0 or is_in_memory(records.fileno(), position, min(size, HEADERS_BYTES)):
             return
+        region = records.region(position, size)
         region.retain()
     except (OSError, KafkaError):
         return  # the real read raises it again

@@ -65,7 +65,7 @@ class DelayedFetch(DelayedOperation):
     ) -> None:
         super().__init__(params.max_wait_ms)
         self._params = params
-        self._first = {_name(result.fetch): result for result in results}
+        self._first = {result.fetch.topic_partition: result for result in results}
         self._woken: dict[TopicPartition, tuple[PartitionFetch, LogOffsetMetadata]] = {}
         self._partitions = partitions
         self._reads = reads
@@ -73,7 +73,7 @@ class DelayedFetch(DelayedOperation):
         self._session = session
         self._changed: set[TopicPartition] = set()
         self._available: dict[TopicPartition, int] = {}  # those with any
-        self._readable = 0
+        self._bytes = 0
         self._has_looked = False
         if session is not None:
             session.begin_wait(self)
@@ -86,7 +86,7 @@ class DelayedFetch(DelayedOperation):
         for fetch in reversed(session.awake):
             if fetch in refused:
                 continue
-            topic_partition = _name(fetch)
+            topic_partition = fetch.topic_partition
             if topic_partition in self._first:
                 break
             if fetch.position is not None:
@@ -111,7 +111,7 @@ class DelayedFetch(DelayedOperation):
 
     def woke_up(self, fetch: PartitionFetch) -> None:
         """Implements `WaitingFetch`."""
-        topic_partition = _name(fetch)
+        topic_partition = fetch.topic_partition
         if self.watched_by is None or topic_partition in self._woken or topic_partition in self._first:
             return
         assert fetch.position is not None, "it has rested"
@@ -123,7 +123,7 @@ class DelayedFetch(DelayedOperation):
         if self._has_looked:
             return False
         self._has_looked = True
-        if any(self._look(topic_partition) for topic_partition in self._woken):
+        if self._woken and any(self._look(topic_partition) for topic_partition in self._woken):
             return self.force_complete()
         for topic_partition, result in self._first.items():
             if self._log_at_end(topic_partition, result) is None and self._look(topic_partition):
@@ -140,40 +140,42 @@ class DelayedFetch(DelayedOperation):
 
     def _look(self, topic_partition: TopicPartition) -> bool:
         """Whether the present state of this partition completes the fetch."""
+        result = self._first.get(topic_partition)
+        if result is None:
+            fetch, start = self._woken[topic_partition]
+        else:
+            assert result.fetched is not None, "errors are answered at once"
+            fetch, start = result.fetch, result.fetched.fetch_offset_metadata
         try:
-            available = self._readable_of(topic_partition)
+            available = self._readable(fetch, start)
         except KafkaError:
             return True  # the final read returns the error
         if available is None:
             return True
-        self._readable += available - self._available.pop(topic_partition, 0)
+        self._bytes += available - self._available.pop(topic_partition, 0)
         if available:
             self._available[topic_partition] = available
-        return self._readable >= self._params.min_bytes
+        return self._bytes >= self._params.min_bytes
 
-    def _start(self, topic_partition: TopicPartition) -> tuple[PartitionFetch, LogOffsetMetadata]:
-        """The fetch of a partition, and the position of its fetch offset when the wait began."""
-        result = self._first.get(topic_partition)
-        if result is None:
-            return self._woken[topic_partition]
-        assert result.fetched is not None, "errors are answered at once"
-        return result.fetch, result.fetched.fetch_offset_metadata
-
-    def _readable_of(self, topic_partition: TopicPartition) -> int | None:
-        """Bytes readable of a partition; None when the fetch has to be answered now."""
-        (fetch, start), params = self._start(topic_partition), self._params
-        partition = self._partitions.partition_of_topic(topic_partition, fetch.topic_id)
+    def _readable(self, fetch: PartitionFetch, start: LogOffsetMetadata) -> int | None:
+        """Bytes readable of a partition from `start` on, its fetch offset when the wait began; None when the fetch has
+        to be answered now.
+        """
+        params = self._params
+        partition = self._partitions.partition_of_topic(fetch.topic_partition, fetch.topic_id)
         log = partition.local_log_with_epoch(fetch.current_leader_epoch, params.leader_only)
         end = log.limit_metadata(params.isolation)
         available = 0
         if start.message_offset > end.message_offset:
             return None
         if start.message_offset < end.message_offset and not self._reads.is_held_back(partition, params):
-            if start.on_older_segment(end) or end.on_older_segment(start):
+            size = start.bytes_until(end)
+            if size is None:
                 return None  # a newer segment, or the log has moved to files of another directory
-            if start.on_same_segment(end):
-                available = min(end.position_diff(start), fetch.max_bytes)
-        if fetch.last_fetched_epoch >= 0:
+            available = min(size, fetch.max_bytes)
+        if fetch.last_fetched_epoch >= 0 and not log.leader_epochs.continues(
+            fetch.last_fetched_epoch, fetch.fetch_offset, log.local_log.log_end_offset
+        ):
             epoch, end_offset = log.end_offset_for_epoch(fetch.last_fetched_epoch)
             if epoch < fetch.last_fetched_epoch or end_offset < fetch.fetch_offset:
                 return None
@@ -187,8 +189,11 @@ class DelayedFetch(DelayedOperation):
             self._respond(self._reads.read_again(self._params, fetches, known))
             return
         session.end_wait(self)
-        fetches = [result.fetch for result in self._first.values()] + [fetch for fetch, _ in self._woken.values()]
-        fetches.sort(key=in_session)
+        fetches = [result.fetch for result in self._first.values()]
+        if self._woken:
+            fetches += [fetch for fetch, _ in self._woken.values()]
+        if len(fetches) > 1:
+            fetches.sort(key=in_session)
         self._respond(self._reads.read_again(self._params, fetches))
 
     def _holds(self, topic_partition: TopicPartition, result: LogReadResult) -> bool:
@@ -208,8 +213,4 @@ class DelayedFetch(DelayedOperation):
         partition = self._partitions.hosted(topic_partition)
         log = None if partition is None else partition.log
         start = result.fetched.fetch_offset_metadata.message_offset
-        return log if log is not None and log.limit_of(self._params.isolation) == start else None
-
-
-def _name(fetch: PartitionFetch) -> TopicPartition:
-    return TopicPartition(fetch.topic or "", fetch.partition)
+        return log if log is not None and log.watermarks.limit(self._params.isolation) == start else None

@@ -17,15 +17,12 @@ SessionErrorContext.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from odradek.broker.fetch.fetch_session import PARTITIONS_A_STEP, Answers, FetchSession, Key, PartitionFetch
 from odradek.broker.fetch.fetch_session_cache import INVALID_SESSION_ID, FetchSessionCache
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse
-
-if TYPE_CHECKING:
-    from odradek.broker.fetch.results import LogReadResult
 
 INITIAL_EPOCH: Final = 0
 FINAL_EPOCH: Final = -1
@@ -72,7 +69,17 @@ class FetchContext:
     be used, `error` is set and `partitions` is empty.
     """
 
-    __slots__ = ("_asked_by", "_cache", "_expected_epoch", "_full", "_version", "error", "partitions", "session")
+    __slots__ = (
+        "_asked_by",
+        "_cache",
+        "_expected_epoch",
+        "_full",
+        "_version",
+        "error",
+        "may_have_session",
+        "partitions",
+        "session",
+    )
 
     def __init__(
         self,
@@ -87,7 +94,10 @@ class FetchContext:
     ) -> None:
         self._cache = cache
         self._expected_epoch = None if session is None else session.epoch
+        """Another connection has used the session since the request came if its epoch differs."""
         self._full = full
+        self.may_have_session = full or session is not None
+        """Whether the partitions belong to a session when the response is made, if there is room for a new one."""
         self._asked_by = asked_by
         self._version = version
         self.session = session
@@ -99,17 +109,13 @@ class FetchContext:
         """Whether the session has partitions that are not read for this request."""
         return self.session is not None and self.session.has_resting
 
-    def has_sent(self, result: LogReadResult) -> bool:
-        """Whether the response of the session will omit the partition."""
-        return self.session is not None and result.is_sent
-
     def respond(self, answers: Answers, now_ms: int) -> Generator[None, None, FetchResponse]:
         """Build the response for `answers`, in their order, and the new session if one is requested, in steps."""
         if self.error != ErrorCode.NONE:
             return FetchResponse(error_code=self.error, session_id=INVALID_SESSION_ID)
         session = self.session
         if session is not None:
-            if self._is_used_elsewhere(session):
+            if session.epoch != self._expected_epoch:
                 return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.session_id)
             topics = yield from _by_topic((yield from session.select(answers)))
             return FetchResponse(session_id=session.session_id, responses=topics)
@@ -133,7 +139,7 @@ class FetchContext:
         Kafka: FetchContext.getResponseSize.
         """
         session = self.session
-        if self.error != ErrorCode.NONE or (session is not None and self._is_used_elsewhere(session)):
+        if self.error != ErrorCode.NONE or (session is not None and session.epoch != self._expected_epoch):
             return FetchResponse()
         if session is not None:
             changed = []
@@ -153,12 +159,9 @@ class FetchContext:
         session = self.session
         if session is None:
             return FetchResponse(throttle_time_ms=throttle_time_ms, session_id=INVALID_SESSION_ID)
-        error = ErrorCode.INVALID_FETCH_SESSION_EPOCH if self._is_used_elsewhere(session) else ErrorCode.NONE
+        is_ours = session.epoch == self._expected_epoch
+        error = ErrorCode.NONE if is_ours else ErrorCode.INVALID_FETCH_SESSION_EPOCH
         return FetchResponse(throttle_time_ms=throttle_time_ms, error_code=error, session_id=session.session_id)
-
-    def _is_used_elsewhere(self, session: FetchSession) -> bool:
-        """Whether another connection has used the session since the request came."""
-        return session.epoch != self._expected_epoch
 
 
 def _by_topic(answers: Answers) -> Generator[None, None, list[FetchableTopicResponse]]:
@@ -188,9 +191,9 @@ def new_context(
 
     `topic_name` resolves topic ids (v13 on) to names; topics with an unknown id have the name None.
     """
-    requested = yield from _requested(request, version, topic_name)
     epoch, session_id = request.session_epoch, request.session_id
     if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+        requested = yield from _requested(request, version, topic_name)
         if session_id != INVALID_SESSION_ID:
             cache.remove(session_id)
         return FetchContext(cache, requested, version=version, full=epoch == INITIAL_EPOCH, asked_by=asked_by)
@@ -202,7 +205,8 @@ def new_context(
     if session.uses_topic_ids != (version >= TOPIC_ID_VERSION):
         return FetchContext(cache, (), version=version, error=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
     session.epoch = moved_on = 1 if epoch == MAX_EPOCH else epoch + 1
-    yield from session.update(requested, _forgotten(request, version), asked_by)
+    forgotten = _forgotten(request, version) if request.forgotten_topics_data else ()
+    yield from session.update(request.topics, forgotten, asked_by, topic_name)
     if session.epoch != moved_on:  # another connection has used the session meanwhile
         return FetchContext(cache, (), version=version, error=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
     if cache.get(session_id) is not session:  # evicted meanwhile
@@ -213,11 +217,12 @@ def new_context(
         return FetchContext(cache, (), version=version, error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
     if not session.partitions:
         cache.remove(session_id)
+        requested = yield from _requested(request, version, topic_name)
         return FetchContext(cache, requested, version=version)
     cache.touch(session, now_ms)
     for fetch in session.awake:
         if fetch.topic is None:
-            fetch.topic = topic_name(fetch.topic_id)
+            fetch.name_topic(topic_name(fetch.topic_id))
     return FetchContext(cache, session.to_read(), version=version, session=session)
 
 

@@ -28,11 +28,12 @@ from typing import TYPE_CHECKING, Final, Protocol
 from odradek.broker.partition.replica import LastFetch
 from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from odradek.broker.partition.partition_news import PartitionNews
     from odradek.broker.partition.replica import Replica
-    from odradek.protocol.messages.fetch import PartitionData
+    from odradek.protocol.messages.fetch import FetchPartition, FetchTopic, PartitionData
     from odradek.storage.offsets import LogOffsetMetadata
 
 Key = tuple[bytes | str | None, int]
@@ -60,8 +61,9 @@ class WaitingFetch(Protocol):
 class PartitionFetch:
     """One partition of a fetch: the client's last request for it, and (in a session) the last answer.
 
-    `session` is None outside of a session; `order` is the partition's place in it. `position` is the log position of
-    the fetch offset, set once the partition has rested.
+    `topic_partition` names the partition, with an empty name while that of its topic id is not known. `session` is None
+    outside of a session; `order` is the partition's place in it. `position` is the log position of the fetch offset,
+    set once the partition has rested.
     """
 
     __slots__ = (
@@ -81,6 +83,7 @@ class PartitionFetch:
         "session",
         "topic",
         "topic_id",
+        "topic_partition",
     )
 
     def __init__(
@@ -98,6 +101,7 @@ class PartitionFetch:
         self.topic = topic
         self.topic_id = topic_id
         self.partition = partition
+        self.topic_partition = TopicPartition(topic or "", partition)
         self.key: Key = (topic if topic_id == ZERO_UUID else topic_id, partition)
         self.fetch_offset = fetch_offset
         self.max_bytes = max_bytes
@@ -112,18 +116,23 @@ class PartitionFetch:
         self._news: PartitionNews | None = None
         self._replica: Replica | None = None
 
-    def take_request(self, other: PartitionFetch) -> None:
-        self.fetch_offset = other.fetch_offset
-        self.max_bytes = other.max_bytes
-        self.current_leader_epoch = other.current_leader_epoch
-        self.log_start_offset = other.log_start_offset
-        self.last_fetched_epoch = other.last_fetched_epoch
+    def name_topic(self, topic: str | None) -> None:
+        """The name that belongs to the topic id now."""
+        self.topic = topic
+        self.topic_partition = TopicPartition(topic or "", self.partition)
+
+    def take_request(self, asked: FetchPartition) -> None:
+        self.fetch_offset = asked.fetch_offset
+        self.max_bytes = asked.partition_max_bytes
+        self.current_leader_epoch = asked.current_leader_epoch
+        self.log_start_offset = asked.log_start_offset
+        self.last_fetched_epoch = asked.last_fetched_epoch
 
     def is_news(self, data: PartitionData) -> bool:
         """Whether an answer differs from the last one that was sent."""
         return (
-            records_size(data) > 0
-            or data.high_watermark != self.sent_high_watermark
+            data.high_watermark != self.sent_high_watermark
+            or records_size(data) > 0
             or data.log_start_offset != self.sent_log_start_offset
             or data.preferred_read_replica != NO_PREFERRED_REPLICA
             or data.error_code != ErrorCode.NONE
@@ -267,7 +276,7 @@ class FetchSession:
 
     def to_read(self) -> list[PartitionFetch]:
         """The partitions that are awake, in the order in which they are served."""
-        return sorted(self.awake, key=in_session)
+        return sorted(self.awake, key=in_session) if len(self.awake) > 1 else list(self.awake)
 
     def add(self, fetch: PartitionFetch) -> None:
         """Add a partition that the session does not have yet."""
@@ -277,22 +286,33 @@ class FetchSession:
         self._to_end(fetch)
 
     def update(
-        self, requested: Iterable[PartitionFetch], forgotten: Iterable[Key], asked_by: Hashable
+        self,
+        topics: Iterable[FetchTopic],
+        forgotten: Iterable[Key],
+        asked_by: Hashable,
+        topic_name: Callable[[bytes], str | None],
     ) -> Generator[None, None, None]:
-        """Apply the partitions of a request, one a step."""
+        """Apply the partitions of a request, `PARTITIONS_A_STEP` a step. `topic_name` gives the name for a topic id."""
         if asked_by != self.asked_by:
             self.asked_by = asked_by
             for fetch in list(self.partitions.values()):
                 fetch.wake_up()
                 yield
-        for fetch in requested:
-            cached = self.partitions.get(fetch.key)
-            if cached is None:
-                self.add(fetch)
-            else:
-                cached.wake_up()
-                cached.take_request(fetch)
-            yield
+        number = 0
+        for topic in topics:
+            topic_id = topic.topic_id
+            name = None if self.uses_topic_ids else topic.topic
+            for asked in topic.partitions:
+                number += 1
+                if number % PARTITIONS_A_STEP == 0:
+                    yield
+                cached = self.partitions.get((name if topic_id == ZERO_UUID else topic_id, asked.partition))
+                if cached is not None:
+                    cached.wake_up()
+                else:
+                    cached = PartitionFetch(topic_name(topic_id) if name is None else name, topic_id, asked.partition)
+                    self.add(cached)
+                cached.take_request(asked)
         for key in forgotten:
             gone = self.partitions.pop(key, None)
             if gone is not None:
@@ -301,12 +321,13 @@ class FetchSession:
             yield
 
     def select(self, answers: Answers) -> Generator[None, None, Answers]:
-        """The answers that differ from the last ones, one partition a step; partitions that returned records go to the
-        end of the order.
+        """The answers that differ from the last ones, `PARTITIONS_A_STEP` a step; partitions that returned records go
+        to the end of the order.
         """
         selected = []
-        for fetch, data in answers:
-            yield
+        for number, (fetch, data) in enumerate(answers, 1):
+            if number % PARTITIONS_A_STEP == 0:
+                yield
             cached = self.partitions.get(fetch.key)
             if cached is None or not cached.note_answer(data):
                 continue

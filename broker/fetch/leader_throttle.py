@@ -28,12 +28,12 @@ class LeaderThrottle:
     def covers(self, partition: Partition) -> bool:
         """Whether the partition is throttled: its bytes count."""
         log = partition.log
-        throttled = () if log is None else log.config.leader_replication_throttled_replicas
+        throttled = () if log is None else log.local_log.config.leader_replication_throttled_replicas
         return bool(throttled) and is_throttled(throttled, partition.topic_partition.partition, self._broker_id)
 
     def holds_back(self, partition: Partition, follower_id: int) -> bool:
         """Whether a follower gets no records of the partition now."""
-        return follower_id not in partition.in_sync.isr and self.covers(partition) and self._quota.is_exceeded
+        return follower_id not in partition.in_sync.state.isr and self.covers(partition) and self._quota.is_exceeded
 
     def record(self, size_in_bytes: int) -> None:
         """Count bytes of throttled partitions that are sent to a follower."""

@@ -17,7 +17,6 @@ from odradek.broker.fetch.fetch_session import NO_PREFERRED_REPLICA, PARTITIONS_
 from odradek.broker.fetch.replica_selector import preferred_read_replica
 from odradek.broker.fetch.results import EXPECTED_READ_ERRORS, FetchParams, LogReadResult
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.segment.fetch_data import EMPTY_RECORDS, FetchDataInfo
 from odradek.timer.sliced_work import run_through
 
@@ -59,7 +58,7 @@ class LogReads:
         self._purgatory = purgatory
         self._metadata_cache = metadata_cache
         self._clock = clock
-        self._selector = selector
+        self.selector = selector
         self.cold_reads = ColdReads(partitions, io_pool, clock)
         self.throttle = throttle
         self._follower_waits = follower_waits
@@ -68,12 +67,12 @@ class LogReads:
         self,
         params: FetchParams,
         fetches: Sequence[PartitionFetch],
-        respond: Callable[[Sequence[LogReadResult]], None],
+        respond_later: Callable[[Sequence[LogReadResult]], None],
         session: FetchSession | None = None,
         refused: Collection[PartitionFetch] = (),
-    ) -> Steps:
-        """Read, `PARTITIONS_A_STEP` a step. `respond` is called then, or when there are `min_bytes` to read or
-        `max_wait_ms` is over.
+    ) -> Generator[None, None, Sequence[LogReadResult] | None]:
+        """Read, `PARTITIONS_A_STEP` a step. Returns the results; or None, and `respond_later` is called with them when
+        there are `min_bytes` to read or `max_wait_ms` is over.
 
         With a `session` the fetch also waits for its resting partitions, but not for those in `refused`, which the
         response has an error for. Call `cold_reads` first.
@@ -85,15 +84,16 @@ class LogReads:
             params.max_wait_ms <= 0
             or (not fetches and session is None)
             or readable >= params.min_bytes
-            or any(_cannot_wait(result) for result in results)
+            or _cannot_wait(results)
         )
         if answer_now:
-            respond(results)
-            return
+            return results
         if params.is_from_follower:
             params = self._follower_waits.limited(params)
-        operation = DelayedFetch(params, results, self._partitions, self, respond, session, refused)
-        self._purgatory.try_complete_else_watch(operation, operation.keys)
+        operation = DelayedFetch(params, results, self._partitions, self, respond_later, session, refused)
+        if not operation.try_complete():
+            self._purgatory.watch(operation, operation.keys)
+        return None
 
     def read_again(
         self,
@@ -111,20 +111,20 @@ class LogReads:
         Partitions of a consumer do not rest when it may be sent to another replica, which depends on more than the
         partition. Those of a follower that is not in sync do not rest: each of its fetches may bring it into the ISR.
         """
-        if self._selector is not None and not params.is_from_follower:
+        if self.selector is not None and not params.is_from_follower:
             return
         for number, result in enumerate(results, 1):
             if number % PARTITIONS_A_STEP == 0:
                 yield None
             fetch = result.fetch
             session = fetch.session
-            if session is None or not session.may_rest or fetch.is_resting or not result.is_sent:
+            if session is None or not result.is_sent or fetch.is_resting or not session.may_rest:
                 continue
             assert result.fetched is not None
             assert fetch.topic is not None
             if not self._metadata_cache.contains_partition(fetch.topic, fetch.partition):
                 continue  # deleted since the first read
-            partition = self._partitions.hosted(TopicPartition(fetch.topic, fetch.partition))
+            partition = self._partitions.hosted(fetch.topic_partition)
             log = None if partition is None else partition.log
             if partition is None or log is None or not _is_at_end(log, fetch, params):
                 continue
@@ -180,11 +180,9 @@ class LogReads:
     ) -> LogReadResult:
         stats = self._partitions.topic_stats
         try:
-            assert fetch.topic is not None
-            topic_partition = TopicPartition(fetch.topic, fetch.partition)
-            partition = self._partitions.partition_of_topic(topic_partition, fetch.topic_id)
-            if self._selector is not None:
-                preferred = self._preferred_read_replica(self._selector, partition, params, fetch.fetch_offset)
+            partition = self._partitions.partition_of_topic(fetch.topic_partition, fetch.topic_id)
+            if self.selector is not None:
+                preferred = self._preferred_read_replica(self.selector, partition, params, fetch.fetch_offset)
                 if preferred is not None:
                     return _redirect(partition, fetch, preferred)
             info = partition.read(
@@ -210,12 +208,13 @@ class LogReads:
                 stats.not_read(fetch.topic or "", is_failure=error.code not in EXPECTED_READ_ERRORS)
             return LogReadResult(fetch=fetch, error=error.code)
         if stats is not None:
-            stats.topics[topic_partition.topic].total_fetch_requests += 1
+            stats.topics[fetch.topic_partition.topic].total_fetch_requests += 1
         fetched = info.fetched
-        # Half a batch is dropped (v3 on): the next fetch returns the whole one.
-        is_useless = fetched is not None and fetched.first_entry_incomplete and not params.hard_max_bytes
-        if fetched is not None and (is_useless or (params.is_from_follower and self.is_held_back(partition, params))):
-            fetched = FetchDataInfo(fetched.fetch_offset_metadata, EMPTY_RECORDS)
+        if fetched is not None and fetched.records is not EMPTY_RECORDS:
+            # Half a batch is dropped (v3 on): the next fetch returns the whole one.
+            is_useless = fetched.first_entry_incomplete and not params.hard_max_bytes
+            if is_useless or (params.is_from_follower and self.throttle.holds_back(partition, params.replica_id)):
+                fetched = FetchDataInfo(fetched.fetch_offset_metadata, EMPTY_RECORDS)
         return LogReadResult(
             fetch,
             ErrorCode.NONE,
@@ -270,9 +269,13 @@ def _redirect(partition: Partition, fetch: PartitionFetch, preferred: int) -> Lo
     )
 
 
-def _cannot_wait(result: LogReadResult) -> bool:
-    return (
-        result.error != ErrorCode.NONE
-        or result.diverging_epoch is not None
-        or result.preferred_read_replica != NO_PREFERRED_REPLICA
-    )
+def _cannot_wait(results: Iterable[LogReadResult]) -> bool:
+    """Whether any of them has to be answered at once."""
+    for result in results:  # no generator: most fetches have one partition
+        if (
+            result.error != ErrorCode.NONE
+            or result.diverging_epoch is not None
+            or result.preferred_read_replica != NO_PREFERRED_REPLICA
+        ):
+            return True
+    return False

@@ -110,7 +110,10 @@ class LogReadResult:
 
     @property
     def size_in_bytes(self) -> int:
-        return 0 if self.fetched is None else self.fetched.size_in_bytes
+        if self.fetched is None:
+            return 0
+        records = self.fetched.records
+        return len(records) if isinstance(records, memoryview) else records.size_in_bytes
 
     @property
     def is_sent(self) -> bool:

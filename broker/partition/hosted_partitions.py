@@ -71,8 +71,12 @@ class HostedPartitions:
 
         Raises: as `partition`; KafkaError INCONSISTENT_TOPIC_ID.
         """
-        partition = self.partition(topic_partition)
-        if topic_id != ZERO_UUID and partition.topic_id not in (None, topic_id):
+        hosted = self._partitions.get(topic_partition)
+        partition = hosted if isinstance(hosted, Partition) else self.partition(topic_partition)
+        log = partition.log
+        if topic_id == ZERO_UUID or (log is not None and log.topic_id == topic_id):
+            return partition
+        if partition.topic_id not in (None, topic_id):
             raise KafkaError(
                 ErrorCode.INCONSISTENT_TOPIC_ID,
                 "Topic ID in the fetch session did not match the topic ID in the log.",

@@ -89,17 +89,12 @@ class InSyncReplicas:
 
     # Fetches of followers
 
-    def check_follower(self, broker_id: int, current_leader_epoch: int) -> None:
-        """Check that a broker may fetch as a follower. `current_leader_epoch` is the request's, -1 for none.
-
-        Raises: KafkaError UNKNOWN_LEADER_EPOCH or NOT_LEADER_OR_FOLLOWER when it is not a replica.
-        """
-        if broker_id in self.replicas:
-            return
+    def not_a_replica(self, broker_id: int, current_leader_epoch: int) -> KafkaError:
+        """The error for a follower that is not in `replicas`. `current_leader_epoch` is the request's, -1 for none."""
         leadership = self._leadership
         # With an epoch in the request our own state may be the older one, so the follower retries. Without one it is
         # unknown which side is stale.
-        raise KafkaError(
+        return KafkaError(
             ErrorCode.UNKNOWN_LEADER_EPOCH if current_leader_epoch >= 0 else ErrorCode.NOT_LEADER_OR_FOLLOWER,
             f"Replica {broker_id} is not recognized as a valid replica of {leadership.topic_partition} in leader epoch "
             f"{leadership.leader_epoch} with partition epoch {leadership.partition_epoch}",
@@ -121,7 +116,7 @@ class InSyncReplicas:
         replica = self.replicas[broker_id]
         if replica.is_resting:
             self._leadership.news.announce()  # it rests in another fetch session than this one
-        old_end, old_start = replica.end_offset, replica.log_start_offset
+        old_end, old_start = replica.log_end_offset, replica.log_start_offset
         replica.update_fetch_state(
             fetch_offset,
             log_start_offset,
@@ -129,9 +124,10 @@ class InSyncReplicas:
             leader_log_end_offset,
             broker_epoch,
         )
-        self._maybe_expand_isr(replica)
+        if broker_id not in self.state.isr:
+            self._maybe_expand_isr(replica)
         has_moved = False
-        if old_end != fetch_offset.message_offset:
+        if old_end is None or old_end.message_offset != fetch_offset.message_offset:
             has_moved = self.maybe_increment_high_watermark()
         if has_moved or old_start != log_start_offset:
             self._environment.offsets_moved(self._leadership.topic_partition)
@@ -162,14 +158,14 @@ class InSyncReplicas:
             return False
         if not self.replicas:
             return leader_log.watermarks.raise_high_watermark_to_end()
-        end = leader_log.log_end_offset_metadata
+        end = leader_log.local_log.end_offset_metadata
         candidate = high_watermark_candidate(
             end,
             self.replicas.values(),
             self.state.maximal_isr,
             lambda replica: self._is_caught_up(replica, end.message_offset) and self._is_eligible(replica.broker_id),
         )
-        return candidate is not None and leader_log.maybe_increment_high_watermark(candidate)
+        return candidate is not None and leader_log.watermarks.maybe_increment_high_watermark(candidate)
 
     def review_high_watermark(self) -> None:
         """Check the high watermark after an event other than an append or a fetch: see `high_watermark_reviews`."""
@@ -178,8 +174,9 @@ class InSyncReplicas:
 
     def check_enough_replicas_reach_offset(self, required_offset: int) -> tuple[bool, ErrorCode]:
         """Whether an acks=-1 append up to `required_offset` (exclusive) can be answered, and the error code."""
-        leader_log = self._leadership.log
-        if leader_log is None or not self._leadership.is_leader:
+        leadership = self._leadership
+        leader_log = leadership.log
+        if leader_log is None or leadership.leader_id != self._environment.broker_id:
             return False, ErrorCode.NOT_LEADER_OR_FOLLOWER
         if leader_log.watermarks.high_watermark < required_offset:
             return False, ErrorCode.NONE
@@ -231,8 +228,9 @@ class InSyncReplicas:
         return lagging
 
     def _maybe_expand_isr(self, replica: Replica) -> None:
+        """Propose a follower that is not in the ISR when it has caught up."""
         leadership, state = self._leadership, self.state
-        if not isinstance(state, CommittedPartitionState) or replica.broker_id in state.isr:
+        if not isinstance(state, CommittedPartitionState):
             return
         leader_log, epoch_start = leadership.log, leadership.leader_epoch_start_offset
         if leader_log is None or epoch_start is None or not self._is_eligible(replica.broker_id):

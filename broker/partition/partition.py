@@ -217,9 +217,9 @@ class Partition(Leadership):
         else:
             info = log.append_finished(records, finished, self.leader_epoch, verification_guard=verification_guard)
         if followers:
-            self.in_sync.maybe_increment_high_watermark()
+            info.high_watermark_moved = self.in_sync.maybe_increment_high_watermark()
         else:
-            log.watermarks.raise_high_watermark_to_end()
+            info.high_watermark_moved = log.watermarks.raise_high_watermark_to_end()
             info.is_committed = True
         return info
 
@@ -263,13 +263,15 @@ class Partition(Leadership):
         Raises: KafkaError FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE.
         """
         log = self.local_log_with_epoch(current_leader_epoch, leader_only)
-        if follower_id >= 0:
-            self.in_sync.check_follower(follower_id, current_leader_epoch)
+        if follower_id >= 0 and follower_id not in self.in_sync.replicas:
+            raise self.in_sync.not_a_replica(follower_id, current_leader_epoch)
         watermarks = log.watermarks
         high_watermark, stable = watermarks.high_watermark, watermarks.last_stable_offset
         start, end = watermarks.log_start_offset, log.local_log.log_end_offset
         diverging = None
-        if last_fetched_epoch >= 0:
+        if last_fetched_epoch >= 0 and (
+            fetch_offset < start or not log.leader_epochs.continues(last_fetched_epoch, fetch_offset, end)
+        ):
             diverging = self._divergence(log, fetch_offset, last_fetched_epoch)
         fetched = None
         if diverging is None:
@@ -310,7 +312,7 @@ class Partition(Leadership):
                 if current_leader_epoch < self.leader_epoch
                 else ErrorCode.UNKNOWN_LEADER_EPOCH
             )
-        elif self.log is None or (leader_only and not self.is_leader):
+        elif self.log is None or (leader_only and self.leader_id != self.environment.broker_id):
             error = ErrorCode.NOT_LEADER_OR_FOLLOWER
         else:
             return self.log

@@ -229,7 +229,8 @@ class ReplicaManager:
         def answer() -> None:
             if required_acks == -1 and pending and not self._all_reached(results):
                 operation = DelayedProduce(timeout_ms, results, self.partitions, respond)
-                self.produce_purgatory.try_complete_else_watch(operation, list(results))
+                if not operation.try_complete():
+                    self.produce_purgatory.watch(operation, results)
             else:
                 respond(results)
 
@@ -251,7 +252,10 @@ class ReplicaManager:
                 if self._clock.monotonic_ms() >= step_ends_ms:
                     yield None
                     step_ends_ms = self._clock.monotonic_ms() + STEP_MS
-                self.complete_delayed(topic_partition)
+                if result.info.high_watermark_moved:
+                    self.complete_delayed(topic_partition)
+                else:
+                    self._fetch_wakeups.wake(topic_partition)  # followers read to the log end
 
     def _all_reached(self, results: Mapping[TopicPartition, LogAppendResult]) -> bool:
         """Whether acks=-1 can be answered at once, as it always can without followers."""
@@ -344,9 +348,12 @@ class ReplicaManager:
 
     def complete_delayed(self, topic_partition: TopicPartition) -> None:
         """Check the requests that wait for `topic_partition`, whose offsets have moved."""
-        self.produce_purgatory.check_and_complete(topic_partition)
-        self._fetch_wakeups.wake(topic_partition)
-        self.delete_records_purgatory.check_and_complete(topic_partition)
+        if topic_partition in self.produce_purgatory.watchers:
+            self.produce_purgatory.check_and_complete(topic_partition)
+        if topic_partition in self.fetch_purgatory.watchers:
+            self._fetch_wakeups.wake(topic_partition)
+        if topic_partition in self.delete_records_purgatory.watchers:
+            self.delete_records_purgatory.check_and_complete(topic_partition)
 
     # DeleteRecords
 

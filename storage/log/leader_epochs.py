@@ -73,6 +73,12 @@ class LeaderEpochs:
         self._changed()
         return True
 
+    def continues(self, epoch: int, offset: int, log_end_offset: int) -> bool:
+        """Whether the log goes on from one that ends at `offset` with a record of `epoch`, by the latest epoch alone.
+        So it is with readers that were at the end before.
+        """
+        return epoch == self.latest_epoch and offset <= log_end_offset
+
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEndOffset:
         """The largest epoch at or below the given one, and the start offset of the epoch after it."""
         if epoch == NO_PARTITION_LEADER_EPOCH:

@@ -84,6 +84,7 @@ class UnifiedLog:
         self.log_dir = log_dir
         self.watermarks = self.state.watermarks
         self.flusher = self.state.flusher
+        self.leader_epochs = leader_epochs
         self.topic_id = topic_id
         self._environment = environment
         self._clock = environment.clock
@@ -118,10 +119,6 @@ class UnifiedLog:
     @property
     def log_end_offset(self) -> int:
         return self.local_log.log_end_offset
-
-    @property
-    def log_end_offset_metadata(self) -> LogOffsetMetadata:
-        return self.local_log.end_offset_metadata
 
     @property
     def recovery_point(self) -> int:
@@ -337,8 +334,12 @@ class UnifiedLog:
 
     def limit_metadata(self, isolation: FetchIsolation) -> LogOffsetMetadata:
         """The first offset a reader may not see, with its position."""
-        with self.disk("reading"):
+        if self.log_dir.failure is not None:
+            self.state.raise_offline()
+        try:
             return self.watermarks.limit_metadata(isolation)
+        except OSError as error:
+            self.state.fail("reading", error)
 
     def fetch_offset_by_timestamp(
         self, timestamp: int, isolation: FetchIsolation = FetchIsolation.LOG_END
@@ -355,7 +356,7 @@ class UnifiedLog:
 
     def end_offset_for_epoch(self, epoch: int) -> EpochEndOffset:
         """(-1, -1) when undefined."""
-        return self.state.leader_epochs.end_offset_for(epoch, self.local_log.log_end_offset)
+        return self.leader_epochs.end_offset_for(epoch, self.local_log.log_end_offset)
 
     def write_leader_epochs_later(self, stored: list[EpochEntry] | None) -> None:
         """Queue the leader epochs for writing, because loading the log changed the `stored` ones.

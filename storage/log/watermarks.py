@@ -88,7 +88,8 @@ class Watermarks:
         if isolation is FetchIsolation.LOG_END:
             return self._local.end_offset_metadata
         if isolation is FetchIsolation.HIGH_WATERMARK:
-            return self.high_watermark_metadata
+            metadata = self._high_watermark
+            return metadata if metadata.segment_base_offset >= 0 else self.high_watermark_metadata
         return self.last_stable_metadata
 
     def update_high_watermark(self, high_watermark: int) -> int:

@@ -62,6 +62,7 @@ class LogSegment:
     __slots__ = (
         "_bytes_since_last_index_entry",
         "_largest",
+        "_last_read",
         "_rolling_timestamp",
         "base_offset",
         "created_ms",
@@ -97,6 +98,8 @@ class LogSegment:
         self._bytes_since_last_index_entry = 0
         self._rolling_timestamp: int | None = None
         self._largest: TimestampOffset | None = None
+        self._last_read: BatchPosition | None = None
+        """Where the last read began. All who follow the end of a log read the same batch, one after the other."""
         self.warm_until_ms = 0
         """Monotonic time in ms until which readers assume that the index is in memory. Readers update it."""
 
@@ -297,9 +300,11 @@ class LogSegment:
             raise KafkaError(
                 ErrorCode.UNKNOWN_SERVER_ERROR, f"Invalid max size {max_size} for a read from {self.records.path}"
             )
-        found = self.translate_offset(start_offset)
-        if found is None:
-            return None
+        found = self._last_read
+        if found is None or not found.base_offset <= start_offset <= found.last_offset:
+            found = self._last_read = self.translate_offset(start_offset)
+            if found is None:
+                return None
         metadata = LogOffsetMetadata(start_offset, self.base_offset, found.position)
         limit = max(max_size, found.size) if min_one_message else max_size
         if limit <= 0:
@@ -396,6 +401,7 @@ class LogSegment:
         The file of the records is not cut yet: that is left to `records.cut`.
         """
         found = self.translate_offset(offset)
+        self._last_read = None
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
         self.txn_index.truncate_to(offset)
@@ -426,6 +432,7 @@ class LogSegment:
     def end_rebuild(self, valid_bytes: int, largest: TimestampOffset) -> int:
         """Truncate the file after the last good batch and finish the indexes; returns the number of removed bytes."""
         self._largest = largest
+        self._last_read = None
         cut = self.records.truncate_to(valid_bytes)
         self.offset_index.trim()
         self.time_index.maybe_append(*largest)

@@ -200,7 +200,7 @@ class MappedIndex:
 
     def _floor_slot(self, target: int) -> int:
         """The last slot whose key is at most `target`, or -1. Kafka: AbstractIndex.largestLowerBoundSlotFor."""
-        entries = self.entries
+        entries = self._entries if self._entries >= 0 else self.entries
         if not entries:
             return -1
         size = self._entry.size

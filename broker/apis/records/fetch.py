@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.broker.apis.authorization import EVERYTHING, authorize, filter_by_authorized
 from odradek.broker.apis.leaders import name_leader
-from odradek.broker.apis.records.isolation import READ_COMMITTED, require_isolation_level
+from odradek.broker.apis.records.isolation import READ_UNCOMMITTED, require_isolation_level
 from odradek.broker.apis.services import SMALL_REQUEST_PARTITIONS, now_or_in_slices
 from odradek.broker.fetch.fetch_context import AskedBy, FetchContext, new_context
 from odradek.broker.fetch.fetch_session import PARTITIONS_A_STEP, Answers, PartitionFetch, records_size
@@ -102,39 +102,11 @@ def _fetch(
     may_read: Container[str] | None = EVERYTHING
     if broker.authorizer is not None:
         may_read = yield from _authorized_topics(broker, ctx, context, asked_by)
-    erroneous: list[tuple[PartitionFetch, PartitionData]] = []
-    interesting: list[PartitionFetch] = []
-    for number, fetch in enumerate(context.partitions, 1):
-        if number % PARTITIONS_A_STEP == 0:
-            yield None
-        error = _refusal(broker, fetch, may_read)
-        if error != ErrorCode.NONE:
-            erroneous.append((fetch, _error(fetch, error)))
-        else:
-            interesting.append(fetch)
-    if erroneous and not asked_by.is_follower:  # Apache Kafka's order of errors in an answer to a consumer
-        erroneous.sort(key=lambda found: found[1].error_code != ErrorCode.UNKNOWN_TOPIC_ID)
+    interesting, erroneous = yield from _sorted_out(broker, context, may_read, asked_by)
     if not (interesting or (context.has_resting and may_read is not None)):
         yield from _respond(broker, ctx, context, (), erroneous, replica_id)
         return
-    max_bytes = min(request.max_bytes, broker.config.fetch_max_bytes)
-    if broker.quotas.fetch.is_enabled and not asked_by.is_follower:
-        # More would be throttled in any case, and the consumer would never get it.
-        limit = broker.quotas.fetch.max_value_in_quota_window(ctx.connection.principal, ctx.header.client_id)
-        max_bytes = max_bytes if limit is None else int(min(max_bytes, limit))
-    params = FetchParams(
-        replica_id=replica_id,
-        replica_epoch=asked_by.replica_epoch,
-        max_wait_ms=request.max_wait_ms,
-        min_bytes=min(request.min_bytes, max_bytes),
-        max_bytes=max_bytes,
-        isolation=_isolation(replica_id, request.isolation_level),
-        # Consumers may read from followers since v11 (KIP-392).
-        leader_only=replica_id >= 0 or (version < 11 and replica_id != FUTURE_REPLICA_ID),
-        hard_max_bytes=version <= 2,
-        client=ClientMetadata(request.rack_id, ctx.connection.listener_name) if version >= 11 else None,
-    )
-    reads = broker.replica_manager.reads
+    params, reads = _params(broker, ctx, request, asked_by), broker.replica_manager.reads
     refused = {fetch for fetch, _ in erroneous} if erroneous else NO_PARTITIONS
 
     def answer(results: Sequence[LogReadResult]) -> Steps:
@@ -142,19 +114,46 @@ def _fetch(
         # In older versions the topic's config can be an error. With an authorizer each fetch of a consumer asks for
         # all topics, so no partition may rest: rights may be taken away meanwhile.
         may_rest = version >= FIRST_ZSTD_VERSION and (broker.authorizer is None or asked_by.is_follower)
-        if is_sent and may_rest:
+        if is_sent and may_rest and context.may_have_session:
             yield from reads.let_rest(params, results)
 
-    def respond(results: Sequence[LogReadResult]) -> None:
+    def answer_later(results: Sequence[LogReadResult]) -> None:
         now_or_in_slices(broker, ctx, request, answer(results), is_small=len(results) <= SMALL_REQUEST_PARTITIONS)
 
-    def read() -> None:
-        work = reads.fetch(params, interesting, respond, context.session, refused)
-        now_or_in_slices(broker, ctx, request, work, is_small=len(interesting) <= SMALL_REQUEST_PARTITIONS)
+    def read() -> Steps:
+        results = yield from reads.fetch(params, interesting, answer_later, context.session, refused)
+        if results is not None:
+            yield from answer(results)
+
+    def go_on() -> None:
+        now_or_in_slices(broker, ctx, request, read(), is_small=len(interesting) <= SMALL_REQUEST_PARTITIONS)
 
     for first in range(0, len(interesting) - SMALL_REQUEST_PARTITIONS, SMALL_REQUEST_PARTITIONS):
         yield Wait(partial(reads.cold_reads.warm, interesting[first : first + SMALL_REQUEST_PARTITIONS]))
-    reads.cold_reads.warm(interesting[-SMALL_REQUEST_PARTITIONS:], read)
+    read_ahead = reads.cold_reads.needed(interesting[-SMALL_REQUEST_PARTITIONS:])
+    if read_ahead is None:
+        yield from read()
+    else:
+        read_ahead(go_on)
+
+
+def _sorted_out(
+    broker: Services, context: FetchContext, may_read: Container[str] | None, asked_by: AskedBy
+) -> Generator[None, None, tuple[list[PartitionFetch], list[tuple[PartitionFetch, PartitionData]]]]:
+    """The partitions that are read, and the answers for those that are not."""
+    interesting: list[PartitionFetch] = []
+    erroneous: list[tuple[PartitionFetch, PartitionData]] = []
+    for number, fetch in enumerate(context.partitions, 1):
+        if number % PARTITIONS_A_STEP == 0:
+            yield None
+        error = _refusal(broker, fetch, may_read)
+        if error == ErrorCode.NONE:
+            interesting.append(fetch)
+        else:
+            erroneous.append((fetch, _error(fetch, error)))
+    if erroneous and not asked_by.is_follower:  # Apache Kafka's order of errors in an answer to a consumer
+        erroneous.sort(key=lambda found: found[1].error_code != ErrorCode.UNKNOWN_TOPIC_ID)
+    return interesting, erroneous
 
 
 def _refusal(broker: Services, fetch: PartitionFetch, may_read: Container[str] | None) -> ErrorCode:
@@ -165,7 +164,7 @@ def _refusal(broker: Services, fetch: PartitionFetch, may_read: Container[str] |
         return ErrorCode.UNKNOWN_TOPIC_ID
     if may_read is not EVERYTHING and fetch.topic not in may_read:
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    is_known = broker.metadata_cache.contains_partition(fetch.topic, fetch.partition)
+    is_known = fetch.partition in broker.metadata_cache.snapshot.partitions.get(fetch.topic, ())
     return ErrorCode.NONE if is_known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
@@ -180,11 +179,36 @@ def _authorized_topics(
     return (yield from filter_by_authorized(broker, ctx, AclOperation.READ, ResourceType.TOPIC, topics))
 
 
-def _isolation(replica_id: int, isolation_level: int) -> FetchIsolation:
+def _params(broker: Services, ctx: RequestContext, request: FetchRequest, asked_by: AskedBy) -> FetchParams:
+    """Raises: KafkaError UNKNOWN_SERVER_ERROR for an unknown isolation level."""
+    version, replica_id = ctx.header.api_version, asked_by.replica_id
+    max_bytes = min(request.max_bytes, broker.config.fetch_max_bytes)
+    if broker.quotas.fetch.is_enabled and not asked_by.is_follower:
+        # More would be throttled in any case, and the consumer would never get it.
+        limit = broker.quotas.fetch.max_value_in_quota_window(ctx.connection.principal, ctx.header.client_id)
+        max_bytes = max_bytes if limit is None else int(min(max_bytes, limit))
     if replica_id >= 0 or replica_id == FUTURE_REPLICA_ID:
-        return FetchIsolation.LOG_END
-    require_isolation_level(isolation_level)
-    return FetchIsolation.TXN_COMMITTED if isolation_level == READ_COMMITTED else FetchIsolation.HIGH_WATERMARK
+        isolation = FetchIsolation.LOG_END
+    elif request.isolation_level == READ_UNCOMMITTED:
+        isolation = FetchIsolation.HIGH_WATERMARK
+    else:
+        require_isolation_level(request.isolation_level)
+        isolation = FetchIsolation.TXN_COMMITTED
+    client = None
+    if version >= 11 and broker.replica_manager.reads.selector is not None:
+        client = ClientMetadata(request.rack_id, ctx.connection.listener_name)
+    return FetchParams(
+        replica_id=replica_id,
+        replica_epoch=asked_by.replica_epoch,
+        max_wait_ms=request.max_wait_ms,
+        min_bytes=min(request.min_bytes, max_bytes),
+        max_bytes=max_bytes,
+        isolation=isolation,
+        # Consumers may read from followers since v11 (KIP-392).
+        leader_only=replica_id >= 0 or (version < 11 and replica_id != FUTURE_REPLICA_ID),
+        hard_max_bytes=version <= 2,
+        client=client,
+    )
 
 
 def _error(fetch: PartitionFetch, code: ErrorCode) -> PartitionData:
@@ -208,11 +232,12 @@ def _respond(
     version, is_follower = ctx.header.api_version, replica_id >= 0
     endpoints: dict[int, NodeEndpoint] = {}
     answers = []
+    omits_sent = context.session is not None and version >= FIRST_ZSTD_VERSION
     to_convert: list[tuple[PartitionData, LazyDownConversionRecords]] = []
     for number, result in enumerate(results, 1):
         if number % PARTITIONS_A_STEP == 0:
             yield None
-        if version >= FIRST_ZSTD_VERSION and context.has_sent(result):
+        if omits_sent and result.is_sent:
             continue  # after the first response only partitions that have changed
         data = _partition_data(broker, ctx.times, result, version, is_follower, to_convert)
         if version >= 16 and result.error in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
@@ -290,7 +315,8 @@ def _account_for_follower(
     """Count what is sent for the metrics and for the throttle."""
     if stats is not None:
         yield from _count_replicated(stats, broker.replica_manager.partitions, response, replica_id)
-    broker.quotas.request.charge_exempt(ctx)
+    if ctx.times is not None:
+        broker.quotas.request.charge_exempt(ctx)
     yield from _record_throttled(broker, response)
 
 
@@ -315,11 +341,14 @@ def _count_replicated(
 
 def _record_throttled(broker: Services, response: FetchResponse) -> Steps:
     """Count the records for the throttle. Kafka counts the few bytes around them too."""
-    throttle = broker.replica_manager.reads.throttle
+    throttle, partitions = broker.replica_manager.reads.throttle, broker.replica_manager.partitions
+    number = 0
     for topic in response.responses:
         for data in topic.partitions:
-            yield None
-            partition = broker.replica_manager.hosted(TopicPartition(topic.topic, data.partition_index))
+            number += 1
+            if number % PARTITIONS_A_STEP == 0:
+                yield None
+            partition = partitions.hosted(TopicPartition(topic.topic, data.partition_index))
             if partition is not None and throttle.covers(partition):
                 throttle.record(records_size(data))
 
@@ -332,9 +361,10 @@ def _partition_data(
     is_follower: bool,
     to_convert: list[tuple[PartitionData, LazyDownConversionRecords]],
 ) -> PartitionData:
+    error = result.error
     data = PartitionData(
         partition_index=result.fetch.partition,
-        error_code=_for_version(result.error, version),
+        error_code=error if error == ErrorCode.NONE else _for_version(error, version),
         high_watermark=result.high_watermark,
         last_stable_offset=result.last_stable_offset,
         log_start_offset=result.log_start_offset,

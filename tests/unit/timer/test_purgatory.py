@@ -67,6 +67,18 @@ def test_an_operation_that_can_complete_at_once_is_not_watched(
     assert_empty(purgatory, timer)
 
 
+def test_an_operation_that_the_caller_has_tried_only_waits(
+    purgatory: DelayedOperationPurgatory[Operation], timer: SystemTimer, clock: ManualClock
+) -> None:
+    operation = Operation(delay_ms=5)
+    purgatory.watch(operation, ["a", "b", "a"])
+    assert (operation.attempts, purgatory.watched, purgatory.num_delayed) == (0, 2, 1)
+    clock.advance(5)
+    timer.advance()
+    assert (operation.completions, operation.expirations) == (1, 1)
+    assert_empty(purgatory, timer)
+
+
 def test_an_operation_that_cannot_is_tried_twice_and_watched_under_each_key(
     purgatory: DelayedOperationPurgatory[Operation], timer: SystemTimer
 ) -> None:

@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from odradek.broker.fetch.fetch_session import PartitionFetch
+from odradek.broker.fetch.fetch_session import FetchSession, PartitionFetch
 from odradek.broker.fetch.leader_throttle import LeaderThrottle
+from odradek.broker.fetch.log_reads import LogReads
 from odradek.broker.fetch.replica_selector import ClientMetadata, ReplicaSelector
 from odradek.broker.fetch.replication_quota import ReplicationQuota
 from odradek.broker.fetch.results import FetchParams, LogAppendResult, LogReadResult
@@ -314,8 +315,21 @@ class Replicas:
             last_fetched_epoch=last_fetched_epoch,
         )
         reads = self.manager.reads
-        reads.cold_reads.warm([fetch], lambda: run_through(reads.fetch(params, [fetch], answers.extend)))
+        reads.cold_reads.warm([fetch], lambda: fetch_through(reads, params, [fetch], answers.extend))
         return answers
+
+
+def fetch_through(
+    reads: LogReads,
+    params: FetchParams,
+    fetches: Sequence[PartitionFetch],
+    respond: Callable[[Sequence[LogReadResult]], None],
+    session: FetchSession | None = None,
+) -> None:
+    """All steps of a fetch at once; `respond` gets the results, now or later."""
+    results = run_through(reads.fetch(params, fetches, respond, session))
+    if results is not None:
+        respond(results)
 
 
 def offsets_of(result: LogReadResult) -> list[int]:

@@ -19,7 +19,7 @@ from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.segment.fetch_data import FetchIsolation
 from odradek.timer.sliced_work import run_through
 from tests.support.disks.logs import append, batch
-from tests.support.in_process.replication.replicas import TOPIC_ID, TP, Replicas, offsets_of
+from tests.support.in_process.replication.replicas import TOPIC_ID, TP, Replicas, fetch_through, offsets_of
 
 
 @pytest.fixture
@@ -175,7 +175,7 @@ class Reader:
                 result.fetch.sent_log_start_offset = result.log_start_offset
             run_through(reads.let_rest(self.params, results))
 
-        run_through(reads.fetch(replace(self.params, max_wait_ms=0), session.to_read(), respond, session))
+        fetch_through(reads, replace(self.params, max_wait_ms=0), session.to_read(), respond, session)
         assert session.to_read() == []
         self.reads.clear()
         return session
@@ -185,13 +185,12 @@ class Reader:
         to_read = session.to_read()
         meanwhile()
         answers: list[list[int]] = []
-        run_through(
-            self.replicas.manager.reads.fetch(
-                self.params,
-                to_read,
-                lambda results: answers.append([result.fetch.partition for result in results]),
-                session,
-            )
+        fetch_through(
+            self.replicas.manager.reads,
+            self.params,
+            to_read,
+            lambda results: answers.append([result.fetch.partition for result in results]),
+            session,
         )
         return answers
 
@@ -200,7 +199,7 @@ class Reader:
         fetches = [
             PartitionFetch("t", ZERO_UUID, tp.partition, fetch_offset=offset, max_bytes=1 << 20) for tp in self.tps
         ]
-        run_through(self.replicas.manager.reads.fetch(self.params, fetches, answers.extend))
+        fetch_through(self.replicas.manager.reads, self.params, fetches, answers.extend)
         assert self.reads[:3] == [0, 1, 2]
         self.reads.clear()
         return answers

@@ -11,7 +11,7 @@ from odradek.broker.partition.partition_news import PartitionNews
 from odradek.broker.partition.replica import LONG_AGO_MS, Replica
 from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.fetch import EpochEndOffset, PartitionData
+from odradek.protocol.messages.fetch import EpochEndOffset, FetchPartition, FetchTopic, PartitionData
 from odradek.storage.offsets import LogOffsetMetadata
 from odradek.storage.segment.fetch_data import FetchDataInfo
 from odradek.timer.sliced_work import run_through
@@ -96,7 +96,7 @@ def test_is_told_agrees_with_the_selection_of_the_session(
         log_start_offset=log_start_offset,
         preferred_read_replica=preferred,
     )
-    assert context.has_sent(result) is not fetch.note_answer(data)
+    assert result.is_sent is not fetch.note_answer(data)
 
 
 # Resting
@@ -128,7 +128,8 @@ def test_a_named_partition_wakes_up_and_a_forgotten_one_unsubscribes() -> None:
     session, news = session_of(0, 1), PartitionNews()
     for fetch in session.partitions.values():
         fetch.rest(news, AT_0, None)
-    run_through(session.update([PartitionFetch("t", ZERO_UUID, 0, fetch_offset=5)], [("t", 1)], None))
+    named = FetchTopic(topic="t", partitions=[FetchPartition(partition=0, fetch_offset=5)])
+    run_through(session.update([named], [("t", 1)], None, {}.get))
     assert [(fetch.partition, fetch.fetch_offset) for fetch in session.to_read()] == [(0, 5)]
     assert len(news) == 0
 

@@ -13,6 +13,7 @@ from odradek.broker.fetch.fetch_session import Answers, FetchSession, PartitionF
 from odradek.broker.fetch.fetch_session_cache import MIN_EVICTION_MS, FetchSessionCache
 from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.fetch import FetchPartition, FetchTopic
 from odradek.timer.sliced_work import run_through
 from tests.support.in_process.fetch_sessions import Broker, request, told
 
@@ -124,7 +125,8 @@ def test_the_same_are_evicted_as_by_apache(steps: list[tuple[str, bool, int, int
             if created is not None:
                 model.touch(created.session_id, privileged, size, now_ms, now_ms)
         elif session is not None and what == "touch":
-            run_through(session.update([PartitionFetch("t", ZERO_UUID, next(names)) for _ in range(size)], (), None))
+            named = FetchTopic(topic="t", partitions=[FetchPartition(partition=next(names)) for _ in range(size)])
+            run_through(session.update([named], (), None, {}.get))
             cache.touch(session, now_ms)
             _touch(model, session, now_ms)
         elif chosen is not None:

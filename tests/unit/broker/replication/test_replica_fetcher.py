@@ -18,11 +18,10 @@ from odradek.protocol.records.control import ControlRecordType
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.append_info import AppendOrigin
 from odradek.storage.segment.fetch_data import FetchIsolation
-from odradek.timer.sliced_work import run_through
 from tests.support.async_test import async_test
 from tests.support.disks.logs import DeferredIoPool, append, batch, marker
 from tests.support.in_process.replication.following import FOLLOWER_ID, LEADER_ID, Following, bytes_of, error_in, honest
-from tests.support.in_process.replication.replicas import TP, offsets_of
+from tests.support.in_process.replication.replicas import TP, fetch_through, offsets_of
 
 OTHER = TopicPartition("t", 1)
 BACKOFF_MS = 1_000
@@ -156,7 +155,7 @@ async def test_a_reader_of_the_follower_is_woken_by_the_high_watermark(following
         leader_only=False,
         hard_max_bytes=False,
     )
-    run_through(following.follower.manager.reads.fetch(params, [fetch], answers.extend))
+    fetch_through(following.follower.manager.reads, params, [fetch], answers.extend)
     assert answers == []
     following.append(b"b")
     await following.turns()

@@ -20,6 +20,14 @@ def test_end_offset(epoch: int, answer: tuple[int, int]) -> None:
     assert LeaderEpochs(ENTRIES).end_offset_for(epoch, 90) == answer
 
 
+@pytest.mark.parametrize(
+    ("epoch", "offset", "expected"),
+    [(ENTRIES[-1].epoch, 90, True), (ENTRIES[-1].epoch, 91, False), (ENTRIES[-1].epoch - 1, 90, False)],
+)
+def test_a_log_that_ends_in_the_latest_epoch_goes_on_with_ours(epoch: int, offset: int, expected: bool) -> None:
+    assert LeaderEpochs(ENTRIES).continues(epoch, offset, 90) is expected
+
+
 def test_end_offset_below_the_first_epoch() -> None:
     assert LeaderEpochs([EpochEntry(3, 10)]).end_offset_for(1, 90) == (1, 10)
     assert LeaderEpochs().end_offset_for(1, 90) == (-1, -1)

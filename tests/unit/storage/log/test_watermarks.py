@@ -44,7 +44,7 @@ def test_same_offset_on_a_newer_segment_is_an_increment(log: UnifiedLog) -> None
 def test_raise_to_end_does_what_an_increment_to_the_end_does(log: UnifiedLog) -> None:
     log.update_high_watermark(2)
     assert log.watermarks.raise_high_watermark_to_end()
-    assert log.high_watermark_metadata == log.log_end_offset_metadata
+    assert log.high_watermark_metadata == log.local_log.end_offset_metadata
     assert not log.watermarks.raise_high_watermark_to_end()
     log.watermarks._set(LogOffsetMetadata(4, 0, log.size))
     log.local_log.roll(4)

@@ -110,6 +110,25 @@ def test_truncation_drops_the_batch_that_holds_the_offset(tmp_path: Path) -> Non
     segment.close()
 
 
+def test_a_read_after_a_truncation_finds_what_was_appended_since(tmp_path: Path) -> None:
+    """A segment remembers the batch of its last read."""
+    segment = new_segment(tmp_path)
+
+    def size_read(offset: int) -> int:
+        found = segment.read(offset, 1 << 20, segment.size, min_one_message=True)
+        assert found is not None
+        return found.size_in_bytes
+
+    put(segment, 0, b"a")
+    put(segment, 1, b"b", b"c")
+    assert [size_read(offset) for offset in (0, 1, 2)] == [segment.size] + [len(batch(b"b", b"c"))] * 2
+    segment.truncate_to(1, NOW)
+    put(segment, 1, b"longer than before")
+    put(segment, 2, b"and behind it another one")
+    assert size_read(2) == len(batch(b"and behind it another one"))
+    segment.close()
+
+
 def test_truncation_of_all_records_restarts_the_age(tmp_path: Path) -> None:
     segment = new_segment(tmp_path)
     put(segment, 0, b"a", timestamp=NOW)

@@ -400,7 +400,7 @@ def test_consumer_gets_the_preferred_replica(broker: InProcessBroker, monkeypatc
         return None if params.client is None else 7
 
     monkeypatch.setattr(LogReads, "_preferred_read_replica", prefer)
-    monkeypatch.setattr(broker.services.replica_manager.reads, "_selector", object())
+    monkeypatch.setattr(broker.services.replica_manager.reads, "selector", object())
     (data,) = answers(broker, fetch(broker, ("t", 0, 1), rack_id="r", max_wait_ms=500))
     assert (data.preferred_read_replica, data.records, data.high_watermark > 0) == (7, b"", True)
     (data,) = answers(broker, fetch(broker, ("t", 0, 1), version=10), 10)
