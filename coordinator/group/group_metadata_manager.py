@@ -23,10 +23,10 @@ from odradek.coordinator.group.state.group_metadata import GroupMetadata
 from odradek.coordinator.group.state.group_offsets import CommittedOffset, OffsetAndMetadata, expiry_policy
 from odradek.coordinator.group.state.group_states import GroupEvent, GroupState
 from odradek.coordinator.group.state.records import (
+    OffsetRecords,
     group_metadata_key,
     group_metadata_value,
     offset_commit_key,
-    offset_commit_value,
 )
 from odradek.coordinator.group.tombstones import append_tombstones
 from odradek.coordinator.partitioning import partition_for
@@ -218,14 +218,13 @@ class GroupMetadataManager:
         """Append offsets and make them the group's when the append is committed. `records`: the encoded offsets from
         `offset_records`. Too long metadata is an error of its own partition only.
         """
-        outcome = {
-            topic_partition: _E.NONE if self.fits(offset.metadata) else _E.OFFSET_METADATA_TOO_LARGE
-            for topic_partition, offset in offsets.items()
-        }
-        accepted = {key: offset for key, offset in offsets.items() if outcome[key] == _E.NONE}
+        too_long = {key for key, offset in offsets.items() if offset.metadata and not self.fits(offset.metadata)}
+        accepted = {key: offset for key, offset in offsets.items() if key not in too_long} if too_long else offsets
 
         def finish(error: ErrorCode) -> None:
-            done({key: error if verdict == _E.NONE else verdict for key, verdict in outcome.items()})
+            outcome = dict.fromkeys(offsets, error)
+            outcome.update(dict.fromkeys(too_long, _E.OFFSET_METADATA_TOO_LARGE))
+            done(outcome)
 
         partition = self.partition_for(group.group_id)
         if not accepted:
@@ -254,12 +253,11 @@ class GroupMetadataManager:
 
         Kafka: GroupMetadataManager.generateOffsetRecords.
         """
-        now_ms, written_as = self._clock.time_ms(), self._config.metadata_version
+        now_ms, encoded = self._clock.time_ms(), OffsetRecords(group_id, self._config.metadata_version)
         records: list[SimpleRecord] = []
         for number, (topic_partition, offset) in enumerate(offsets.items(), 1):
-            if self.fits(offset.metadata):
-                key = offset_commit_key(group_id, topic_partition)
-                records.append(SimpleRecord(now_ms, key, offset_commit_value(offset, written_as)))
+            if not offset.metadata or self.fits(offset.metadata):
+                records.append(SimpleRecord(now_ms, encoded.key(topic_partition), encoded.value(offset)))
             if number % OFFSETS_A_STEP == 0:
                 yield
         return records

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from odradek.broker.apis.authorization import EVERYTHING, filter_by_authorized, require
 from odradek.broker.apis.existing_partitions import split_by_existence, with_outcome
 from odradek.broker.apis.groups.group_requests import group_context
-from odradek.broker.apis.services import SMALL_REQUEST_BYTES, in_slices, now_or_in_slices
+from odradek.broker.apis.services import SMALL_REQUEST_BYTES, now_or_in_slices
 from odradek.controller.model.acls import AclOperation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.offset_commit import (
@@ -37,8 +37,12 @@ if TYPE_CHECKING:
     from odradek.timer.sliced_work import Steps
 
 
-@in_slices
-def handle(broker: Services, ctx: RequestContext, request: OffsetCommitRequest) -> Steps:
+def handle(broker: Services, ctx: RequestContext, request: OffsetCommitRequest) -> None:
+    work = _commit(broker, ctx, request)
+    now_or_in_slices(broker, ctx, request, work, is_small=ctx.size <= SMALL_REQUEST_BYTES)
+
+
+def _commit(broker: Services, ctx: RequestContext, request: OffsetCommitRequest) -> Steps:
     require(broker, ctx, AclOperation.READ, ResourceType.GROUP, request.group_id)
     if request.group_instance_id is not None and not broker.config.metadata_version.has_static_membership:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)

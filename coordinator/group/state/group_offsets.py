@@ -139,7 +139,7 @@ class GroupOffsets:
         """Make it the group's offset, unless the current one is later in the log."""
         offsets = self._committed.setdefault(topic_partition.topic, {})
         current = offsets.get(topic_partition.partition)
-        if current is None or current.is_older_than(appended):
+        if current is None or current.record_offset < appended.record_offset:
             offsets[topic_partition.partition] = appended
 
     def commit_failed(self, topic_partition: TopicPartition, offset: OffsetAndMetadata) -> bool:

@@ -38,6 +38,10 @@ OFFSET_KEY_VERSION: Final = 1
 GROUP_KEY_VERSION: Final = 2
 OFFSET_VALUE_VERSION_WITH_EXPIRY: Final = 1
 
+VERSION_BYTES: Final = 2
+OFFSET_BYTES: Final = 8
+PARTITION_BYTES: Final = 4
+
 _OFFSET_KEY_PREFIX: Final = OFFSET_KEY_VERSION.to_bytes(2, "big")
 _GROUP_KEY_PREFIX: Final = GROUP_KEY_VERSION.to_bytes(2, "big")
 
@@ -47,6 +51,40 @@ def offset_commit_key(group_id: str, topic_partition: TopicPartition) -> bytes:
     return _OFFSET_KEY_PREFIX + encode(
         OffsetCommitKey(group=group_id, topic=topic, partition=partition), OFFSET_KEY_VERSION
     )
+
+
+class OffsetRecords:
+    """Keys and values of the offsets that one request commits.
+
+    The partition is the last field of a key and the offset the first one of a value. Most partitions of a request have
+    the other fields in common, so these are encoded once.
+    """
+
+    __slots__ = ("_group_id", "_keys", "_metadata_version", "_values")
+
+    def __init__(self, group_id: str, metadata_version: MetadataVersion) -> None:
+        self._group_id = group_id
+        self._metadata_version = metadata_version
+        self._keys: dict[str, bytes] = {}
+        """Without the partition, by topic."""
+        self._values: dict[tuple[object, ...], bytes] = {}
+        """By all fields but the offset, which is that of the first partition with these fields."""
+
+    def key(self, topic_partition: TopicPartition) -> bytes:
+        topic, partition = topic_partition
+        of_topic = self._keys.get(topic)
+        if of_topic is None:
+            of_topic = self._keys[topic] = offset_commit_key(self._group_id, topic_partition)[:-PARTITION_BYTES]
+        return of_topic + partition.to_bytes(PARTITION_BYTES, "big", signed=True)
+
+    def value(self, offset: OffsetAndMetadata) -> bytes:
+        others = offset[1:]
+        like = self._values.get(others)
+        if like is None:
+            like = self._values[others] = offset_commit_value(offset, self._metadata_version)
+            return like
+        at = VERSION_BYTES + OFFSET_BYTES
+        return like[:VERSION_BYTES] + offset.offset.to_bytes(OFFSET_BYTES, "big", signed=True) + like[at:]
 
 
 def group_metadata_key(group_id: str) -> bytes:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from odradek.coordinator.group.state.group_offsets import OffsetAndMetadata
 from odradek.coordinator.group.state.member import MemberMetadata
 from odradek.coordinator.group.state.records import (
+    OffsetRecords,
     group_metadata_key,
     group_metadata_value,
     is_group_key,
@@ -26,7 +27,7 @@ from odradek.protocol.codec.codec import encode
 from odradek.protocol.messages.consumer_protocol import ConsumerProtocolSubscription
 from odradek.protocol.messages.coordinator_records import GroupMetadataValue, OffsetCommitValue
 from odradek.protocol.messages.coordinator_records import MemberMetadata as MemberMetadataRecord
-from odradek.protocol.metadata_version import MetadataVersion
+from odradek.protocol.metadata_version import LATEST_PRODUCTION, MetadataVersion
 from odradek.protocol.topic_partition import TopicPartition
 
 T = 1_700_000_000_000
@@ -67,6 +68,28 @@ def test_keys_are_kafkas() -> None:
 def test_offset_value_is_kafkas() -> None:
     value = offset_commit_value(OffsetAndMetadata(offset=42, leader_epoch=7, commit_timestamp_ms=T))
     assert value == bytes.fromhex("0003 000000000000002a 00000007 0000 0000018bcfe56800")
+
+
+@pytest.mark.parametrize("metadata_version", [MetadataVersion.IBP_2_0_IV1, LATEST_PRODUCTION])
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([T0, TopicPartition("t", 2**31 - 1), TopicPartition("u", 1)]),
+            st.integers(-(2**63), 2**63 - 1),
+            st.integers(-1, 1),
+            st.sampled_from(["", "é"]),
+            st.sampled_from([None, T]),
+        )
+    )
+)
+def test_records_of_one_request_are_those_of_each_offset(
+    metadata_version: MetadataVersion, commits: list[tuple[TopicPartition, int, int, str, int | None]]
+) -> None:
+    records = OffsetRecords("g", metadata_version)
+    for key, position, epoch, metadata, expire_ms in commits:
+        offset = OffsetAndMetadata(position, T, epoch, metadata, expire_ms)
+        assert records.key(key) == offset_commit_key("g", key)
+        assert records.value(offset) == offset_commit_value(offset, metadata_version)
 
 
 def test_offset_value_with_a_retention_of_its_own_is_version_1_and_has_no_leader_epoch() -> None:
