@@ -35,11 +35,13 @@ FIRST_REFUSAL_MS: Final = 20
 DOUBLINGS_MAX: Final = 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(slots=True, kw_only=True, eq=False)
 class PartitionFetchState:
-    """One partition. `last_fetched_epoch` is the epoch of the last record in the log. `lag` is the number of records
-    behind the leader's high watermark, None until the first answer. `delayed_until_ms` is a time of the monotonic
-    clock. `refusals` counts the answers of a leader that did not have our epoch yet.
+    """One partition. Never changed: a frozen dataclass takes five times as long to make.
+
+    `last_fetched_epoch` is the epoch of the last record in the log. `lag` is the number of records behind the leader's
+    high watermark, None until the first answer. `delayed_until_ms` is a time of the monotonic clock. `refusals` counts
+    the answers of a leader that did not have our epoch yet.
     """
 
     fetch_offset: int

@@ -75,6 +75,8 @@ class LocalLog:
         include_aborted: bool = False,
     ) -> FetchDataInfo:
         """Records from the batch holding `start_offset` on, ending before `max_offset`."""
+        if start_offset == max_offset.message_offset:
+            return _empty(max_offset, include_aborted)
         segment = self.segments.floor(start_offset)
         if start_offset > self.log_end_offset or segment is None:
             raise KafkaError(
@@ -82,8 +84,6 @@ class LocalLog:
                 f"Received request for offset {start_offset} for partition {self.topic_partition}, but we only have "
                 f"log segments upto {self.log_end_offset}.",
             )
-        if start_offset == max_offset.message_offset:
-            return _empty(max_offset, include_aborted)
         if start_offset > max_offset.message_offset:
             return _empty(self.locate(start_offset), include_aborted)
         while segment is not None:
