@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from odradek.broker.fetch.fetch_session import in_session
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage.segment.fetch_data import FetchIsolation
 from odradek.timer.delayed_operation import DelayedOperation
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class DelayedFetch(DelayedOperation):
     ) -> None:
         super().__init__(params.max_wait_ms)
         self._params = params
+        self.reads_to_log_end = params.isolation is FetchIsolation.LOG_END
         self._first = {result.fetch.topic_partition: result for result in results}
         self._woken: dict[TopicPartition, tuple[PartitionFetch, LogOffsetMetadata]] = {}
         self._partitions = partitions

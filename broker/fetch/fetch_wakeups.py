@@ -34,8 +34,19 @@ class FetchWakeups:
     def wake(self, topic_partition: TopicPartition) -> None:
         """The partition has changed: check every fetch that waits for it."""
         waiting = self._purgatory.waiting_under(topic_partition)
-        if not waiting:
-            return
+        if waiting:
+            self._wake(topic_partition, waiting)
+
+    def log_end_moved(self, topic_partition: TopicPartition) -> None:
+        """Records were appended, and nothing else has changed: check the fetches that read to the log end. A thousand
+        consumers may wait for the high watermark meanwhile.
+        """
+        waiting = self._purgatory.waiting_under(topic_partition)
+        followers = [each for each in waiting if each.reads_to_log_end]
+        if followers:
+            self._wake(topic_partition, followers)
+
+    def _wake(self, topic_partition: TopicPartition, waiting: list[DelayedFetch]) -> None:
         if len(waiting) > AT_ONCE:
             waiting = [each for each in waiting if each.is_from_follower] + [
                 each for each in waiting if not each.is_from_follower

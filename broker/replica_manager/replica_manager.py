@@ -255,7 +255,7 @@ class ReplicaManager:
                 if result.info.high_watermark_moved:
                     self.complete_delayed(topic_partition)
                 else:
-                    self._fetch_wakeups.wake(topic_partition)  # followers read to the log end
+                    self._fetch_wakeups.log_end_moved(topic_partition)
 
     def _all_reached(self, results: Mapping[TopicPartition, LogAppendResult]) -> bool:
         """Whether acks=-1 can be answered at once, as it always can without followers."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from pathlib import Path
 
 import pytest
 
+from odradek.broker.fetch.delayed_fetch import DelayedFetch
 from odradek.broker.fetch.fetch_wakeups import AT_ONCE, IN_A_SLICE
 from odradek.broker.fetch.results import LogAppendResult, LogReadResult
 from tests.support.disks.logs import batch
@@ -56,6 +58,27 @@ def test_followers_come_first(tmp_path: Path) -> None:
     follower = replicas.fetch(0, max_wait_ms=10_000, replica_id=1)
     replicas.append(batch(b"a"))
     assert (answered([follower]), answered(consumers)) == (1, 0)
+
+
+def test_an_append_that_commits_nothing_looks_at_no_consumer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    replicas = Replicas(tmp_path)
+    replicas.lead(replicas=[0, 1])
+    consumers = [replicas.fetch(0, max_wait_ms=10_000) for _ in range(CONSUMERS)]
+    follower = replicas.fetch(0, max_wait_ms=10_000, replica_id=1)
+    looked_at: list[bool] = []
+    look = DelayedFetch.try_complete_for
+
+    def noted(operation: DelayedFetch, key: Hashable) -> bool:
+        looked_at.append(operation.is_from_follower)
+        return look(operation, key)
+
+    monkeypatch.setattr(DelayedFetch, "try_complete_for", noted)
+    replicas.append(batch(b"a"))
+    assert (looked_at, answered([follower])) == ([True], 1)
+    replicas.fetch(1, replica_id=1)
+    while replicas.disk.timer.next_deadline_ms() == replicas.disk.clock.monotonic_ms():
+        replicas.advance(0)
+    assert answered(consumers) == CONSUMERS
 
 
 def test_fetches_woken_in_vain_do_not_delay_the_others(replicas: Replicas) -> None:
