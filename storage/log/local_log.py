@@ -88,7 +88,7 @@ class LocalLog:
             return _empty(self.locate(start_offset), include_aborted)
         while segment is not None:
             if segment.base_offset < max_offset.segment_base_offset:
-                max_position = segment.size
+                max_position = segment.records.size
             elif segment.base_offset == max_offset.segment_base_offset:
                 max_position = max_offset.relative_position
             else:

@@ -302,7 +302,8 @@ class LogSegment:
             )
         found = self._last_read
         if found is None or not found.base_offset <= start_offset <= found.last_offset:
-            found = self._last_read = self.translate_offset(start_offset)
+            position = self.offset_index.lookup(start_offset).position
+            found = self._last_read = self.records.find_offset(start_offset, position)
             if found is None:
                 return None
         metadata = LogOffsetMetadata(start_offset, self.base_offset, found.position)

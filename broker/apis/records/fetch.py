@@ -73,7 +73,7 @@ def handle(broker: Services, ctx: RequestContext, request: FetchRequest) -> None
         version,
         broker.metadata_cache.topic_name,
         asked_by=asked_by,
-        now_ms=broker.clock.monotonic_ms(),
+        now_ms=ctx.received_ms,
     )
     if ctx.slices is not None:
         broker.in_slices(ctx, request, _fetch_in_slices(broker, ctx, request, making, asked_by))
@@ -146,26 +146,22 @@ def _sorted_out(
     for number, fetch in enumerate(context.partitions, 1):
         if number % PARTITIONS_A_STEP == 0:
             yield None
-        error = _refusal(broker, fetch, may_read)
-        if error == ErrorCode.NONE:
-            interesting.append(fetch)
+        topic = fetch.topic
+        if may_read is None:
+            error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif topic is None:
+            error = ErrorCode.UNKNOWN_TOPIC_ID
+        elif may_read is not EVERYTHING and topic not in may_read:
+            error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif fetch.partition not in broker.metadata_cache.snapshot.partitions.get(topic, ()):
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         else:
-            erroneous.append((fetch, _error(fetch, error)))
+            interesting.append(fetch)
+            continue
+        erroneous.append((fetch, _error(fetch, error)))
     if erroneous and not asked_by.is_follower:  # Apache Kafka's order of errors in an answer to a consumer
         erroneous.sort(key=lambda found: found[1].error_code != ErrorCode.UNKNOWN_TOPIC_ID)
     return interesting, erroneous
-
-
-def _refusal(broker: Services, fetch: PartitionFetch, may_read: Container[str] | None) -> ErrorCode:
-    """Why a partition is not read, NONE if it is."""
-    if may_read is None:
-        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    if fetch.topic is None:
-        return ErrorCode.UNKNOWN_TOPIC_ID
-    if may_read is not EVERYTHING and fetch.topic not in may_read:
-        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    is_known = fetch.partition in broker.metadata_cache.snapshot.partitions.get(fetch.topic, ())
-    return ErrorCode.NONE if is_known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _authorized_topics(
