@@ -226,21 +226,35 @@ class ReplicaManager:
             elif stats is not None:
                 _count_refused(stats, topic_partition.topic, batch, result.error)
 
+        is_acknowledged_by_all = required_acks == -1 and pending
+
         def answer() -> None:
-            if required_acks == -1 and pending and not self._all_reached(results):
-                operation = DelayedProduce(timeout_ms, results, self.partitions, respond)
-                if not operation.try_complete():
-                    self.produce_purgatory.watch(operation, results)
+            if is_acknowledged_by_all and not self._all_reached(results):
+                self._wait_for_followers(timeout_ms, results, respond)
             else:
                 respond(results)
 
+        must_wait = is_acknowledged_by_all and not flush_required and not self._all_reached(results)
         if flush_required:
             when_flushed(results, self.partitions.hosted, answer)
-        else:
-            answer()
-        # The producer is answered first; then the other requests that these records complete.
+        elif not must_wait:
+            respond(results)
+        # The producer is answered first, then the other requests that these records complete. A producer that waits
+        # for followers waits the shorter the sooner they get the records.
         if self.fetch_purgatory.watchers or self.produce_purgatory.watchers or self.delete_records_purgatory.watchers:
             yield from self._complete_delayed_by(results, step_ends_ms)
+        if must_wait:
+            self._wait_for_followers(timeout_ms, results, respond)
+
+    def _wait_for_followers(
+        self,
+        timeout_ms: int,
+        results: Mapping[TopicPartition, LogAppendResult],
+        respond: Callable[[Mapping[TopicPartition, LogAppendResult]], None],
+    ) -> None:
+        operation = DelayedProduce(timeout_ms, results, self.partitions, respond)
+        if not operation.try_complete():
+            self.produce_purgatory.watch(operation, results)
 
     def _complete_delayed_by(self, results: Mapping[TopicPartition, LogAppendResult], step_ends_ms: int) -> Steps:
         for topic_partition, result in results.items():
