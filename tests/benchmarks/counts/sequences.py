@@ -37,6 +37,9 @@ OLD_SEGMENTS, OLD_BATCHES = 20, 10
 SMALL, LARGE = (1, 100), (16, 1_000)
 """(records, bytes of each): a record alone, and a batch of 16 KB."""
 
+LONG_POLL_MS: Final = 500
+CONSUMERS: Final = 40
+
 WARM_UP: Final = 10
 """Runs that are not counted: they load modules, generate codecs and fill caches."""
 
@@ -201,6 +204,26 @@ def fetch_in_a_session(broker: InProcessBroker) -> Sequence:
     return one_by_one(broker, numbered, 17)
 
 
+def long_poll_in_a_session(broker: InProcessBroker) -> Sequence:
+    """The same with a wait, which ends without news."""
+    session_id = int(broker.call(fetch(broker, [0] * PARTITIONS, max_wait_ms=0, session_epoch=0), 17).session_id)  # type: ignore[attr-defined]
+    peer = Peer(broker)
+    frames = iter(
+        [
+            peer.bytes_of(fetch(broker, [], max_wait_ms=LONG_POLL_MS, session_id=session_id, session_epoch=number), 17)
+            for number in range(1, RUNS_MAX)
+        ]
+    )
+
+    def run() -> None:
+        peer.send(next(frames))
+        assert not peer.link.wire.data
+        broker.advance(LONG_POLL_MS)
+        assert peer.take_answers() == 1
+
+    return Sequence(1, run, peer.take_writes)
+
+
 def log_of_segments(broker: InProcessBroker) -> range:
     """Fill a partition with `OLD_SEGMENTS` segments of `OLD_BATCHES` batches each; the offsets of the old records.
 
@@ -257,6 +280,26 @@ def produce_for_a_waiting_fetch(broker: InProcessBroker) -> Sequence:
         assert consumer.take_answers() == 1
 
     return Sequence(2, run, lambda: producer.take_writes() + consumer.take_writes())
+
+
+def produce_for_many_waiting_fetches(broker: InProcessBroker) -> Sequence:
+    """A record, and the answers to consumers that wait for it, each with its next fetch: `CONSUMERS` deliveries."""
+    producer, consumers = Peer(broker), [Peer(broker) for _ in range(CONSUMERS)]
+    produced = producer.bytes_of(produce(SMALL, -1), 11)
+    begin = log_of(broker, TOPIC).log_end_offset
+    fetches = (fetch(broker, [offset], max_wait_ms=500, session_epoch=-1) for offset in range(begin, begin + RUNS_MAX))
+    frames = iter([producer.bytes_of(request, 17) for request in fetches])
+
+    def run() -> None:
+        frame = next(frames)
+        for consumer in consumers:
+            consumer.send(frame)
+        producer.send(produced)
+        assert producer.take_answers() == 1
+        broker.settle(lambda: all(consumer.link.wire.data for consumer in consumers))
+        assert all(consumer.take_answers() == 1 for consumer in consumers)
+
+    return Sequence(CONSUMERS, run, lambda: sum(peer.take_writes() for peer in (producer, *consumers)))
 
 
 def commit_of_offsets(partitions: int) -> Make:
@@ -342,7 +385,9 @@ SEQUENCES: Final[dict[str, Make]] = {
     "Fetch, 6 partitions, 16 KB": fetch_of_records(6),
     "Fetch, an old record": fetch_of_an_old_record,
     "Fetch, session of 10 partitions without news": fetch_in_a_session,
+    "Fetch, session of 10 partitions, a wait in vain": long_poll_in_a_session,
     "Produce, and a Fetch that waits for it": produce_for_a_waiting_fetch,
+    "Produce, and 40 Fetches that wait for it": produce_for_many_waiting_fetches,
     "Produce, 1 record, acks=all, two followers": produce_with_followers,
     "Fetch of a follower, 1 record": follow,
     "OffsetCommit, 1 partition": commit_of_offsets(1),
