@@ -39,7 +39,16 @@ logger = logging.getLogger(__name__)
 class LocalLog:
     """An append-only sequence of records in segments."""
 
-    __slots__ = ("_awaiting_deletion", "config", "dir", "environment", "log_end_offset", "segments", "topic_partition")
+    __slots__ = (
+        "_awaiting_deletion",
+        "_end",
+        "config",
+        "dir",
+        "environment",
+        "log_end_offset",
+        "segments",
+        "topic_partition",
+    )
 
     def __init__(
         self,
@@ -57,11 +66,20 @@ class LocalLog:
         self.log_end_offset = log_end_offset
         self.environment = environment
         self._awaiting_deletion: list[LogSegment] = []
+        self._end = LogOffsetMetadata(log_end_offset)
+        """The last `end_offset_metadata`: all who wait for the end of a log ask for it."""
 
     @property
     def end_offset_metadata(self) -> LogOffsetMetadata:
-        active = self.segments.active
-        return LogOffsetMetadata(self.log_end_offset, active.base_offset, active.records.size)
+        active, end = self.segments.active, self._end
+        size = active.records.size
+        if (
+            end.message_offset != self.log_end_offset
+            or end.relative_position != size
+            or end.segment_base_offset != active.base_offset
+        ):
+            end = self._end = LogOffsetMetadata(self.log_end_offset, active.base_offset, size)
+        return end
 
     # -- reading -----------------------------------------------------------------------------------
 
