@@ -37,7 +37,6 @@ OLD_SEGMENTS, OLD_BATCHES = 20, 10
 SMALL, LARGE = (1, 100), (16, 1_000)
 """(records, bytes of each): a record alone, and a batch of 16 KB."""
 
-LONG_POLL_MS: Final = 500
 CONSUMERS: Final = 40
 
 WARM_UP: Final = 10
@@ -204,26 +203,6 @@ def fetch_in_a_session(broker: InProcessBroker) -> Sequence:
     return one_by_one(broker, numbered, 17)
 
 
-def long_poll_in_a_session(broker: InProcessBroker) -> Sequence:
-    """The same with a wait, which ends without news."""
-    session_id = int(broker.call(fetch(broker, [0] * PARTITIONS, max_wait_ms=0, session_epoch=0), 17).session_id)  # type: ignore[attr-defined]
-    peer = Peer(broker)
-    frames = iter(
-        [
-            peer.bytes_of(fetch(broker, [], max_wait_ms=LONG_POLL_MS, session_id=session_id, session_epoch=number), 17)
-            for number in range(1, RUNS_MAX)
-        ]
-    )
-
-    def run() -> None:
-        peer.send(next(frames))
-        assert not peer.link.wire.data
-        broker.advance(LONG_POLL_MS)
-        assert peer.take_answers() == 1
-
-    return Sequence(1, run, peer.take_writes)
-
-
 def log_of_segments(broker: InProcessBroker) -> range:
     """Fill a partition with `OLD_SEGMENTS` segments of `OLD_BATCHES` batches each; the offsets of the old records.
 
@@ -385,7 +364,6 @@ SEQUENCES: Final[dict[str, Make]] = {
     "Fetch, 6 partitions, 16 KB": fetch_of_records(6),
     "Fetch, an old record": fetch_of_an_old_record,
     "Fetch, session of 10 partitions without news": fetch_in_a_session,
-    "Fetch, session of 10 partitions, a wait in vain": long_poll_in_a_session,
     "Produce, and a Fetch that waits for it": produce_for_a_waiting_fetch,
     "Produce, and 40 Fetches that wait for it": produce_for_many_waiting_fetches,
     "Produce, 1 record, acks=all, two followers": produce_with_followers,
