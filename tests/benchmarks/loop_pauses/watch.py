@@ -1,8 +1,9 @@
 """One broker that measures the pauses of its loop, and the longest pause in each situation.
 
-The broker logs every pause beyond `NOTED_MS` with its cause (`odradek.event.loop.pause.ms`). Each has two figures: how
-late the loop was, and its own part of that, without the time for which the kernel counts the thread as ready without a
-core. On a machine that others use, too, only the second one is the broker's.
+The broker logs every pause beyond `NOTED_MS` with its cause (`odradek.event.loop.pause.ms`). Each has three figures:
+how late the loop was, its own part of that, without the time for which the kernel counts the thread as ready without a
+core, and its processor time. On a machine that others use, too, the first one is not the broker's, and the second one
+contains waits for the interpreter's lock, whose holder may be without a core.
 """
 
 from __future__ import annotations
@@ -40,12 +41,14 @@ class Pause(NamedTuple):
 
     late_ms: int
     own_ms: int
+    cpu_ms: int
     where: str
 
 
 def pauses_in(log: str) -> list[Pause]:
     return [
-        Pause(int(late), max(0, int(late) - int(queued)), where) for late, _, _, queued, where in HELD_UP.findall(log)
+        Pause(int(late), max(0, int(late) - int(queued)), int(user) + int(system), where)
+        for late, user, system, queued, where in HELD_UP.findall(log)
     ]
 
 
@@ -77,10 +80,11 @@ class WatchedBroker:
 
     def _report(self, name: str, took_s: float, cpu_s: float, log: str) -> None:
         pauses = pauses_in(log)
-        longest = max(pauses, key=lambda pause: pause.own_ms, default=Pause(0, 0, ""))
+        longest = max(pauses, key=lambda pause: pause.own_ms, default=Pause(0, 0, 0, ""))
         latest_ms = max((pause.late_ms for pause in pauses), default=0)
+        busiest_ms = max((pause.cpu_ms for pause in pauses), default=0)
         print(
-            f"{name:<58}{longest.own_ms:>7}{latest_ms:>7}{took_s:>9.2f}{cpu_s:>9.2f}{resident_mb(self.broker.pid):>8.0f}"
+            f"{name:<58}{longest.own_ms:>7}{busiest_ms:>7}{latest_ms:>7}{took_s:>9.2f}{cpu_s:>9.2f}{resident_mb(self.broker.pid):>8.0f}"
             f"  {longest.where if longest.own_ms > LIMIT_MS else ''}",
             flush=True,
         )
@@ -89,7 +93,7 @@ class WatchedBroker:
 
 
 def print_header(title: str) -> None:
-    """`own` and `late` are the longest pause in ms, `s` is how long it all took; processor time and memory are the
-    broker's.
+    """`own`, `cpu` and `late` are the longest pause in ms, `s` is how long it all took; processor time and memory are
+    the broker's.
     """
-    print(f"\n{title:<58}{'own':>7}{'late':>7}{'s':>9}{'CPU s':>9}{'MB':>8}", flush=True)
+    print(f"\n{title:<58}{'own':>7}{'cpu':>7}{'late':>7}{'s':>9}{'CPU s':>9}{'MB':>8}", flush=True)
