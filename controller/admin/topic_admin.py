@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from odradek.controller.admin.partition_allowance import PartitionAllowance
 from odradek.controller.admin.policies import CreateTopicMetadata, Policies
@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from odradek.protocol.messages.create_topics import CreatableTopic
 
 logger = logging.getLogger(__name__)
+
+LOGGED_TOPICS: Final = 100
+"""Number of refused topics of a request that are logged. A request of 1 MB can name 80,000: a second of logging."""
 
 RecordMutations = Callable[[int], None]
 """Counts partition mutations; may raise KafkaError(THROTTLING_QUOTA_EXCEEDED)."""
@@ -101,18 +104,35 @@ def _policy_metadata(
     )
 
 
-async def _result(topic: str, work: Awaitable[TopicResult]) -> TopicResult:
-    """The result for a topic. An unexpected error, and one that says no more than its code, get no message.
+class _Results:
+    """The results for the topics of one request. Of those that are refused, the first ones are logged.
+
+    An unexpected error, and one that says no more than its code, get no message.
 
     Kafka: ApiError.fromThrowable.
     """
-    try:
-        return await work
-    except (KafkaError, TreeError) as error:
-        logger.info("Error processing a request for topic %s: %r", topic, error)
-        if isinstance(error, TreeError):
-            return TopicResult(name=topic, error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
-        return TopicResult(name=topic, error_code=error.code, error_message=error.specific_message)
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, TopicResult] = {}
+        self._refused = 0
+
+    async def add(self, topic: str, work: Awaitable[TopicResult]) -> None:
+        try:
+            self.by_name[topic] = await work
+        except (KafkaError, TreeError) as error:
+            self._refused += 1
+            if self._refused <= LOGGED_TOPICS:
+                logger.info("Error processing a request for topic %s: %r", topic, error)
+            if isinstance(error, TreeError):
+                refusal = TopicResult(name=topic, error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+            else:
+                refusal = TopicResult(name=topic, error_code=error.code, error_message=error.specific_message)
+            self.by_name[topic] = refusal
+
+    def end(self) -> dict[str, TopicResult]:
+        if self._refused > LOGGED_TOPICS:
+            logger.info("%d more topics of the request were refused", self._refused - LOGGED_TOPICS)
+        return self.by_name
 
 
 class AdminManager:
@@ -258,7 +278,10 @@ class AdminManager:
         self, topics: Sequence[TopicT], work: Callable[[TopicT], Awaitable[TopicResult]], timeout_ms: int | None
     ) -> dict[str, TopicResult]:
         """Run `work` for each topic, then wait for the leaders of its partitions; with None, do not wait."""
-        results = {topic.name: await _result(topic.name, work(topic)) async for topic in in_turns(topics)}
+        added = _Results()
+        async for topic in in_turns(topics):
+            await added.add(topic.name, work(topic))
+        results = added.end()
         if timeout_ms is not None:
             await self._wait_for_leaders(results, timeout_ms)
         return results
@@ -285,9 +308,10 @@ class AdminManager:
         record_mutations: RecordMutations = lambda partitions: None,
     ) -> dict[str, TopicResult]:
         """Request the deletion of topics and wait until this broker's metadata cache has removed them."""
-        results = {
-            topic: await _result(topic, self._delete(topic, record_mutations)) async for topic in in_turns(topics)
-        }
+        added = _Results()
+        async for topic in in_turns(topics):
+            await added.add(topic, self._delete(topic, record_mutations))
+        results = added.end()
         started = [name for name, result in results.items() if result.is_success]
         late: Iterable[str] = started
         if timeout_ms > 0 and started:

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 import pytest
 
+from odradek.controller.admin.topic_admin import LOGGED_TOPICS
 from odradek.controller.events import ElectionType
 from odradek.controller.model import topic_names
 from odradek.controller.model.reassignment import ReplicaAssignment
@@ -320,6 +322,22 @@ async def test_topics_of_one_request_fail_by_themselves() -> None:
             ErrorCode.INVALID_TOPIC_EXCEPTION,
             ErrorCode.NONE,
         ]
+
+
+@async_test
+async def test_of_many_refused_topics_the_first_ones_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async with controller_cluster() as cluster:
+        await cluster.start(0)
+        admin = cluster.admin()
+        names = [f"!{number}" for number in range(LOGGED_TOPICS + 7)]
+        with caplog.at_level(logging.INFO, "odradek.controller.admin"):
+            created = await admin.create_topics([wanted(name) for name in names], timeout_ms=1000)
+            deleted = await admin.delete_topics(names, timeout_ms=1000)
+        assert {result.error_code for result in created.values()} == {ErrorCode.INVALID_TOPIC_EXCEPTION}
+        assert len(created) == len(deleted) == len(names)
+        lines = caplog.messages
+        assert len(lines) == 2 * (LOGGED_TOPICS + 1)
+        assert lines[LOGGED_TOPICS] == lines[-1] == "7 more topics of the request were refused"
 
 
 @async_test
