@@ -197,8 +197,7 @@ class IdlePartitions:
         self._cluster.stop(FOLLOWER)
         started = time.perf_counter()
         self._cluster.start(FOLLOWER)
-        await_in_sync(self._cluster, [*self._used, *self._idle.names])
-        return time.perf_counter() - started
+        return await_in_sync(self._cluster, [*self._used, *self._idle.names]) - started
 
     def _fail_over(self) -> tuple[float, float]:
         """Seconds until a record is acknowledged again, and until the offsets of all groups are answered."""
