@@ -26,14 +26,23 @@ THREADS: Final = 4
 
 
 class ThreadIoPool:
-    """Threads are started when there is work for them, so that a start-up without cold reads starts none."""
+    """Threads are started when there is work for them, so that a start-up without cold reads starts none.
 
-    __slots__ = ("_is_closed", "_loop", "_queue", "_threads", "pending")
+    `Thread.start` returns when the new thread runs. Where it has to wait for a core, the event loop waited with it, for
+    350 ms on a busy machine. So the loop starts only the first thread. A thread that takes up a job, and leaves no
+    other one that waits for the next job, starts that one.
+    """
+
+    __slots__ = ("_idle", "_is_closed", "_lock", "_loop", "_queue", "_threads", "pending")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
+        self._idle = 0
+        """Threads that wait for a job."""
+        self._lock = threading.Lock()
+        """For the threads and the number of idle ones."""
         self._is_closed = False
         self.pending = 0
         """Submitted and not done."""
@@ -63,27 +72,44 @@ class ThreadIoPool:
 
         self.pending += 1
         self._queue.put(run)
-        if len(self._threads) < min(THREADS, self.pending):
-            thread = threading.Thread(target=self._work, name=f"io-{len(self._threads)}", daemon=True)
-            self._threads.append(thread)
-            thread.start()
+        if not self._threads:
+            with self._lock:
+                self._start_thread()
 
     def close(self) -> None:
         """Let the threads finish what was submitted and wait for them. Results that come after this are dropped."""
-        self._is_closed = True
+        with self._lock:
+            self._is_closed = True
         for _ in self._threads:
             self._queue.put(None)
         for thread in self._threads:
             thread.join()
         self._threads.clear()
 
+    def _start_thread(self) -> None:
+        thread = threading.Thread(target=self._work, name=f"io-{len(self._threads)}", daemon=True)
+        self._threads.append(thread)
+        self._idle += 1
+        thread.start()
+
+    def _next_job(self) -> Callable[[], None] | None:
+        """Wait for a job; if all threads are busy now, start another one that waits for the next."""
+        job = self._queue.get()
+        with self._lock:
+            self._idle -= 1
+            if not self._idle and not self._is_closed and len(self._threads) < THREADS:
+                self._start_thread()
+        return job
+
     def _work(self) -> None:
-        while (job := self._queue.get()) is not None:
+        while (job := self._next_job()) is not None:
             try:
                 job()
             except RuntimeError:
                 # The loop is closed: nothing waits for the result.
                 logger.debug("The result of an I/O job came after the event loop was closed")
+            with self._lock:
+                self._idle += 1
 
     def _report(self, error: BaseException) -> None:
         self.pending -= 1

@@ -82,6 +82,28 @@ def test_threads_are_few_and_only_started_for_work() -> None:
     run(scenario)
 
 
+def test_the_loop_starts_one_thread_and_that_one_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`Thread.start` waits until the new thread has a core."""
+    starters: list[int] = []
+    start = threading.Thread.start
+
+    def record(thread: threading.Thread) -> None:
+        starters.append(threading.get_ident())
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", record)
+
+    async def scenario(pool: ThreadIoPool) -> None:
+        all_at_work = threading.Barrier(THREADS + 1, timeout=10)
+        for _ in range(THREADS):
+            pool.submit(lambda: all_at_work.wait() and None, lambda _: None)
+        all_at_work.wait()  # each job has a thread of its own
+        assert len(starters) == THREADS
+        assert starters.count(threading.get_ident()) == 1
+
+    run(scenario)
+
+
 def test_close_finishes_what_was_submitted() -> None:
     finished: list[int] = []
 
