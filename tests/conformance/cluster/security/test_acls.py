@@ -147,9 +147,11 @@ def test_a_broker_whose_session_has_expired_reads_all_acls_again(
     cluster.tree.expire(1)
     eventually(lambda: cluster.tree.broker_epoch(1) is not None)
     expected = {(name, LITERAL, "User:ä b", "*", operation, ALLOW) for operation in (3, 6)}
-    if cluster.brokers[1].target == "odradek":
+    reads_again = cluster.brokers[1].target == "odradek"
+    if reads_again:
         eventually(lambda: described(cluster, 1, name), accept=lambda found: found == expected)
-    assert delete(cluster, 1, resource_name_filter=name) == 2
+    # Apache Kafka first deletes what it remembers, is refused, reads the node, and names what it has found both times.
+    assert delete(cluster, 1, resource_name_filter=name) == (2 if reads_again else 3)
     on_both(cluster, set(), name)
 
 
