@@ -134,7 +134,9 @@ class BackgroundProducer:
 
     def __init__(self, bootstrap: str, topic: str, partitions: int, *, per_second: int) -> None:
         self.sent: list[Sent] = []
-        self._producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, "acks": "all"})
+        # After a broker was away for long, all that waits would be one batch, larger than a small segment may be.
+        settings = {"bootstrap.servers": bootstrap, "linger.ms": 5, "acks": "all", "batch.size": 100_000}
+        self._producer = confluent_kafka.Producer(settings)
         self._topic = topic
         self._partitions = partitions
         self._pause_s = 1 / per_second
