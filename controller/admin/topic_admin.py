@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LOGGED_TOPICS: Final = 100
-"""Number of refused topics of a request that are logged. A request of 1 MB can name 80,000: a second of logging."""
+"""Number of refused topics of a request that are logged. A request of 1 MB can name 80,000."""
 
 RecordMutations = Callable[[int], None]
 """Counts partition mutations; may raise KafkaError(THROTTLING_QUOTA_EXCEEDED)."""
