@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,7 +24,7 @@ from odradek.protocol.errors import ErrorCode
 from tests.conformance.security.conftest import Certificates
 from tests.support.broker import Broker
 from tests.support.jwt import jwks, rsa_jwk, rsa_key, signed
-from tests.support.processes.apache.jvm import QUICK_START, REPOSITORY, JvmMissingError, java_executable, libs_dir
+from tests.support.processes.apache import newer_client
 from tests.support.processes.apache.tool_runs import run_in_one_jvm
 from tests.support.processes.apache.tools import TOOL_CLASSES
 from tests.support.processes.ports import free_port
@@ -41,13 +40,6 @@ USER, PASSWORD = "alice", "canary-of-alice"
 OAUTHBEARER, KEY_ID, AUDIENCE = "OAUTHBEARER", "key-1", "matrix"
 JAVA_RECORDS = 3
 JAVA_VALUE = b"from java"
-NEWER_VALUE = b"from java 4"
-NEWER = "4.1.0"
-"""The release of the newer Java client."""
-NEWER_JAR = REPOSITORY / ".cache" / "releases" / f"kafka-clients-{NEWER}.jar"
-NEEDED_JARS = ("slf4j-api", "lz4-java", "jackson-core", "jackson-databind", "jackson-annotations", "jose4j")
-"""Of the client: those of OAUTHBEARER are not in its own jar."""
-PROGRAM = REPOSITORY / "tests" / "support" / "jvm" / "ReadAndWrite.java"
 
 
 class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
@@ -181,8 +173,9 @@ def test_each_client_reads_what_each_has_written(
     config = tmp_path / "client.properties"
     config.write_text(listener.java(mechanism, tmp_path))
     others = {b"from librdkafka", b"from kafka-python", b"from aiokafka"}
-    assert run_newer_java(config, topic, 4) == {*others, NEWER_VALUE}
-    expected, count = {*others, NEWER_VALUE, JAVA_VALUE}, 4 + JAVA_RECORDS
+    allowed = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=file:{tmp_path}/token"
+    assert newer_client.write_and_read(config, topic, 4, allowed) == {*others, newer_client.VALUE}
+    expected, count = {*others, newer_client.VALUE, JAVA_VALUE}, 4 + JAVA_RECORDS
     assert run_java(listener, config, topic, count) == expected
 
     consumer = confluent_kafka.Consumer(
@@ -232,18 +225,3 @@ def run_java(listener: Listener, config: Path, topic: str, count: int) -> set[by
     assert written.status == 0, written.stderr
     assert read.status == 0, read.stderr
     return set(read.stdout.encode().splitlines())
-
-
-def run_newer_java(config: Path, topic: str, count: int) -> set[bytes]:
-    """The newer client writes a value, and reads that many records."""
-    if not NEWER_JAR.is_file():
-        raise JvmMissingError(f"{NEWER_JAR} is not there: run `make .cache/releases/.complete`")
-    others = [jar for name in NEEDED_JARS for jar in libs_dir().glob(f"{name}-*.jar")]
-    path = ":".join(map(str, (NEWER_JAR, *others)))
-    allowed = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=file:{config.parent}/token"
-    options = (*QUICK_START, allowed, "-cp", path)
-    command = [java_executable(), *options, str(PROGRAM), str(config), topic, NEWER_VALUE.decode()]
-    finished = subprocess.run([*command, str(count)], capture_output=True, check=False, timeout=60)
-    version, *values = finished.stdout.splitlines() or [finished.stderr]
-    assert version == NEWER.encode(), finished.stderr
-    return set(values)

@@ -8,6 +8,7 @@ import ssl
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import aiokafka
 import confluent_kafka
@@ -20,6 +21,7 @@ from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from tests.conformance.security.conftest import Certificates
 from tests.support.broker import Broker
 from tests.support.certificates import Authority, Identity
+from tests.support.processes.apache import newer_client
 from tests.support.processes.apache.apache import ApacheBroker
 from tests.support.processes.apache.tools import Tools
 from tests.support.processes.odradek_process import OdradekBroker
@@ -130,6 +132,12 @@ def test_java(tls_broker: Listener, certificates: Certificates, tools: Tools) ->
         *("--max-messages", "3", "--timeout-ms", "20000"),
     )
     assert consumed.lines == [line.decode().rstrip() for line in lines]
+
+
+def test_a_newer_java_client(tls_broker: Listener, certificates: Certificates, tmp_path: Path) -> None:
+    config = tmp_path / "client.properties"
+    config.write_text(f"{certificates.java_properties().read_text()}bootstrap.servers={tls_broker.bootstrap}\n")
+    assert newer_client.write_and_read(config, "newer-java", 1) == {newer_client.VALUE}
 
 
 def answer(broker: Broker | Listener, context: ssl.SSLContext) -> bytes:
