@@ -12,6 +12,21 @@ import pytest
 from odradek.broker.security.sasl.plain import PlainSaslClient
 from odradek.protocol.errors import ErrorCode
 from tests.conformance.conftest import GOLDEN
+from tests.conformance.transcripts.authorization.test_transcripts_acls import (
+    test_acls_in_all_versions,
+    test_patterns_and_filters,
+    test_what_is_refused,
+)
+from tests.conformance.transcripts.configs.test_transcripts_configs import (
+    test_alter_configs,
+    test_describe_a_topic,
+    test_incremental_alter_configs,
+)
+from tests.conformance.transcripts.test_transcripts_admin import (
+    test_client_quotas,
+    test_client_quotas_of_addresses_and_defaults,
+    test_scram_users,
+)
 from tests.conformance.transcripts.test_transcripts_fetch import (
     test_delete_records,
     test_fetch_every_version,
@@ -49,17 +64,23 @@ from tests.conformance.transcripts.test_transcripts_transactions import (
 from tests.support.broker import Broker
 from tests.support.certificates import Authority
 from tests.support.processes.ports import free_port
+from tests.support.transcripts.secured import ACL_AUTHORIZER
 from tests.support.transcripts.transcript import Transcript
 from tests.support.wire.raw_client import RawClient
 from tests.support.wire.sasl_client import log_in
 
 __all__ = [
     "test_acks",
+    "test_acls_in_all_versions",
+    "test_alter_configs",
     "test_api_versions",
+    "test_client_quotas",
+    "test_client_quotas_of_addresses_and_defaults",
     "test_create_partitions",
     "test_create_topics",
     "test_delete_records",
     "test_delete_topics",
+    "test_describe_a_topic",
     "test_describe_and_list",
     "test_describe_cluster",
     "test_end",
@@ -70,14 +91,18 @@ __all__ = [
     "test_find_coordinator",
     "test_group_administration",
     "test_idempotence",
+    "test_incremental_alter_configs",
     "test_init_producer_id",
     "test_list_offsets",
     "test_metadata",
     "test_one_member_in_every_version",
+    "test_patterns_and_filters",
     "test_records",
     "test_records_that_are_wrong",
+    "test_scram_users",
     "test_static_members",
     "test_two_members",
+    "test_what_is_refused",
 ]
 
 pytestmark = pytest.mark.oracle
@@ -119,6 +144,8 @@ def secured(make_broker: Callable[..., Broker], tmp_path_factory: pytest.TempPat
         "ssl.truststore.location": str(trust_store),
         "listener.name.sasl_ssl.sasl.enabled.mechanisms": "PLAIN",
         "listener.name.sasl_ssl.plain.sasl.jaas.config": JAAS,
+        "authorizer.class.name": ACL_AUTHORIZER,
+        "super.users": "User:ANONYMOUS;User:alice",
     }
     process = make_broker(directory / "broker", settings)
     process.port = port  # type: ignore[misc]

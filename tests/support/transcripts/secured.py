@@ -24,14 +24,15 @@ UNKNOWN_ID = bytes(15) + b"\x07"
 REQUEST_TEXT = re.compile(r"Request (?:Request\(.*envelope=None\)|\w+ of \S+ from \S+) is not authorized\.")
 """Apache Kafka's message has Java's text of the request with the addresses of its parts in memory."""
 
-TOPICS_WITHOUT_ORDER = {
+WITHOUT_ORDER = {
     "TopicProduceResponse",
     "OffsetFetchResponseTopic",
     "OffsetFetchResponseTopics",
     "AddPartitionsToTxnTopicResult",
     "TopicData",
+    "DescribedDelegationToken",
 }
-"""Topics that come in the order of a hash map."""
+"""Topics and tokens that come in the order of a hash map."""
 
 ACL_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
 
@@ -63,6 +64,8 @@ def _camel_case(name: str) -> str:
 class SecuredTranscript(Transcript):
     """`allow` sets the rights of the client; `admin` may do everything."""
 
+    client_principal, client_host = "User:ANONYMOUS", CLIENT
+
     def __init__(self, broker: Broker, unique: Callable[[str], str], golden: Path) -> None:
         super().__init__(broker, unique, golden)
         self.admin = RawClient(broker.host, broker.port, source_host=ADMINISTRATOR)
@@ -83,8 +86,8 @@ class SecuredTranscript(Transcript):
             "resource_type_filter": 1,
             "resource_name_filter": None,
             "pattern_type_filter": 1,
-            "principal_filter": None,
-            "host_filter": CLIENT,
+            "principal_filter": self.client_principal,
+            "host_filter": self.client_host,
             "operation": 1,
             "permission_type": 1,
         }
@@ -94,8 +97,8 @@ class SecuredTranscript(Transcript):
                 "resource_type": right.resource_type,
                 "resource_name": right.name,
                 "resource_pattern_type": PatternType.LITERAL,
-                "principal": "User:ANONYMOUS",
-                "host": CLIENT,
+                "principal": self.client_principal,
+                "host": self.client_host,
                 "operation": right.operation,
                 "permission_type": AclPermissionType.ALLOW,
             }
@@ -127,7 +130,7 @@ class SecuredTranscript(Transcript):
             ask(label)
 
     def _plain_value(self, value: object, version: int) -> Plain:
-        if isinstance(value, list) and value and type(value[0]).__name__ in TOPICS_WITHOUT_ORDER:
+        if isinstance(value, list) and value and type(value[0]).__name__ in WITHOUT_ORDER:
             return sorted(super()._plain_value(value, version), key=str)  # type: ignore[arg-type]
         return super()._plain_value(value, version)
 
