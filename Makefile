@@ -28,7 +28,7 @@ test-unit: .venv/.installed-for-tests
 test-oracle: .venv/.installed-for-tests $(JVM)/kafka.jsa .cache/spark/.complete
 	$(PYTEST) -n auto $(PARALLEL) -m "oracle and not soak and not kerberos and not images" tests/conformance --target apache
 
-# Needs a C compiler, the headers of MIT Kerberos and its KDC, which `make test` does without.
+# Needs a C compiler, the headers of MIT Kerberos, its KDC, and kcat, which `make test` does without.
 test-kerberos: .venv/.installed-with-gssapi $(JVM)/kafka.jsa $(APACHE_TESTS)/harness.jar .cache/kerberos/.complete
 	$(PYTEST) -m kerberos tests/kerberos
 

@@ -36,8 +36,8 @@ WRAPPED = {
     "Java": {JAVA},
     "python_clients": {AIOKAFKA, CONFLUENT, KAFKA_PYTHON},
 }
-JAVA_MODULES = ("tools", "runs")
-"""The modules that run Apache Kafka's tools and its own tests."""
+JAVA_MODULES = ("tools", "runs", "newer_client")
+"""The modules that run Apache Kafka's tools, its own tests, and a newer client."""
 BROKER_MODULES = ("apache",)
 """The modules that run Apache Kafka's broker and ZooKeeper: Java programs, but not clients."""
 SPARK_MODULES = ("pieces", "session")
@@ -82,7 +82,7 @@ def _versions() -> Iterator[str]:
         ("aiokafka (Python, asyncio)", pinned["aiokafka"], "`pyproject.toml`"),
         ("kafka-python", pinned["kafka-python"], "`pyproject.toml`"),
         ("Apache Kafka's Java clients: producer, consumer, admin, and the command-line tools", kafka, f"`{KAFKA_POM}`"),
-        ("a newer Java client: producer and consumer over SASL_SSL", newer, f"`{RELEASES_POM}`"),
+        ("a newer Java client: over SSL and SASL_SSL, also with GSSAPI", newer, f"`{RELEASES_POM}`"),
         ("Apache Kafka Streams, by its own integration tests", streams, f"`{APACHE_TESTS_POM}`"),
         (
             "Apache Spark with its Kafka connector",
