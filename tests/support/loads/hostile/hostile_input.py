@@ -28,7 +28,8 @@ import crc32c
 import psutil
 
 from odradek.broker.machine.line_limit import BURST
-from odradek.protocol.api import ApiKey
+from odradek.protocol.api import API, ApiKey
+from odradek.protocol.codec.schema import Request
 from odradek.protocol.headers import RequestHeader, encode_request
 from odradek.protocol.messages.metadata import MetadataRequest
 from odradek.protocol.records.builder import build_batch
@@ -77,10 +78,13 @@ Connect: TypeAlias = Callable[[OdradekBroker], socket.socket]
 
 
 class Watch:
-    """The Metadata requests of another client, one after the other, from a process of its own: `watcher`."""
+    """The requests of another client, one after the other, from a process of its own: `watcher`."""
 
-    def __init__(self, broker: OdradekBroker) -> None:
+    def __init__(self, broker: OdradekBroker, request: Request | None = None, version: int = 9) -> None:
+        """`request`: by default Metadata without topics."""
         self._broker = broker
+        self._request = request or MetadataRequest(topics=[])
+        self._version = version
         self.seen = Seen(0.0, 0.0, 0)
 
     @property
@@ -90,11 +94,13 @@ class Watch:
 
     @property
     def text(self) -> str:
-        return f"Metadata within {self.longest_s:.2f} s ({self.seen.whole_s:.2f} s with the waits for a core)"
+        name = API[self._request.API_KEY].name
+        return f"{name} within {self.longest_s:.2f} s ({self.seen.whole_s:.2f} s with the waits for a core)"
 
     @contextmanager
     def looking(self) -> Iterator[None]:
-        frame = encode_request(RequestHeader(ApiKey.METADATA, 9, 1, "watch"), MetadataRequest(topics=[]))
+        header = RequestHeader(self._request.API_KEY, self._version, 1, "watch")
+        frame = encode_request(header, self._request)
         task = [self._broker.host, str(self._broker.port), str(self._broker.pid), frame.hex()]
         command = [sys.executable, "-m", "tests.support.loads.hostile.watcher", *task]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
