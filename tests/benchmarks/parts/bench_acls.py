@@ -3,10 +3,11 @@
     python -m tests.benchmarks.parts.bench_acls [--acls N]
 
 Half of the ACLs are literal, half prefixed with four lengths of prefixes, for 100 users. A decision is a call of
-`AclAuthorizer.authorize` with one action and the audit log at INFO; that of the cache alone is beside it. The metadata
-is in an embedded tree on the disk. Changes: one session creates all ACLs and deletes them again, in one request each; a
-second session on the same event loop follows. A pause is the time between two turns of the loop; the longest one is
-printed, and the processor time of the loop's thread in it.
+`AclAuthorizer.authorize` with one action; that of the cache alone is beside it. The audit log is at INFO, where each
+denial is a line, and then at DEBUG, where each decision is; the log goes to `/dev/null`. The metadata is in an embedded
+tree on the disk. Changes: one session creates all ACLs and deletes them again, in one request each; a second session on
+the same event loop follows. A pause is the time between two turns of the loop; the longest one is printed, and the
+processor time of the loop's thread in it.
 """
 
 from __future__ import annotations
@@ -15,11 +16,16 @@ import argparse
 import asyncio
 import gc
 import logging
+import os
 import tempfile
 import time
+from collections.abc import Callable
+from contextlib import redirect_stderr
 from pathlib import Path
+from typing import TypeAlias
 
 from odradek.broker.daemon import GC_THRESHOLDS
+from odradek.broker.machine.log_setup import AUTHORIZER_LOGGER, configure_logging
 from odradek.broker.security.authorizer.acl_authorizer import AclAuthorizer
 from odradek.broker.security.authorizer.ports import Action, AuthorizableRequestContext
 from odradek.controller.model.acls import (
@@ -44,6 +50,7 @@ TOPIC = ResourceType.TOPIC
 READ = AclOperation.READ
 DECISIONS = 200_000
 WATCH_S = 0.001
+Question: TypeAlias = tuple[AuthorizableRequestContext, list[Action]]
 ALL = AclBindingFilter(
     ResourcePatternFilter(TOPIC, None, PatternType.ANY),
     AccessControlEntryFilter(None, None, AclOperation.ANY, AclPermissionType.ANY),
@@ -138,23 +145,29 @@ async def changes(database: TreeDatabase, all_of_them: list[AclBinding]) -> None
 
 
 def decide(authorizer: AclAuthorizer) -> None:
-    logging.getLogger("kafka.authorizer.logger").setLevel(logging.ERROR)  # what is denied is not printed
     clients = [client_of(number) for number in range(100)]
-    questions = [(clients[n % 100], [Action(READ, TOPIC, name_of(n))]) for n in range(0, 20_000, 2)]
-    rounds = DECISIONS // len(questions)
-    started = time.process_time()
-    for _ in range(rounds):
-        for ctx, actions in questions:
-            authorizer.authorize(ctx, actions)
-    whole = time.process_time() - started
+    allowed = [(clients[n % 100], [Action(READ, TOPIC, name_of(n))]) for n in range(0, 10_000, 2)]
+    denied = [(clients[(n + 1) % 100], [Action(READ, TOPIC, name_of(n))]) for n in range(0, 20_000, 2)]
     cache = authorizer._cache
-    started = time.process_time()
-    for _ in range(rounds):
-        for ctx, (action,) in questions:
-            cache.is_allowed(ctx.principal, ctx.client_host, action.operation, TOPIC, action.resource_name)
-    alone = time.process_time() - started
-    count = rounds * len(questions) / 1e6
-    print(f"a decision: {whole / count:.2f} us, that of the cache alone {alone / count:.2f} us")
+
+    def of_cache(ctx: AuthorizableRequestContext, actions: list[Action]) -> None:
+        cache.is_allowed(ctx.principal, ctx.client_host, READ, TOPIC, actions[0].resource_name)
+
+    def cost_us(answer: Callable[[AuthorizableRequestContext, list[Action]], object], questions: list[Question]) -> str:
+        rounds = DECISIONS // len(questions)
+        started = time.process_time()
+        for _ in range(rounds):
+            for ctx, actions in questions:
+                answer(ctx, actions)
+        return f"{(time.process_time() - started) / (rounds * len(questions)) * 1e6:.2f} us"
+
+    at_info = [cost_us(authorizer.authorize, questions) for questions in (allowed, denied)]
+    logging.getLogger(AUTHORIZER_LOGGER).setLevel(logging.DEBUG)
+    at_debug = [cost_us(authorizer.authorize, questions) for questions in (allowed, denied)]
+    logging.getLogger(AUTHORIZER_LOGGER).setLevel(logging.INFO)
+    print(f"a decision of the cache alone: {cost_us(of_cache, allowed)}, {cost_us(of_cache, denied)} if it denies")
+    print(f"a decision: {at_info[0]}, {at_info[1]} with the line of a denial in the audit log")
+    print(f"a decision with all its lines, the audit log at DEBUG: {at_debug[0]}, a denial {at_debug[1]}")
 
 
 async def measure(count: int) -> None:
@@ -171,7 +184,10 @@ def main() -> None:
     parser.add_argument("--acls", type=int, default=10_000)
     gc.set_threshold(*GC_THRESHOLDS)  # as the daemon does
     gc.freeze()
-    asyncio.run(measure(parser.parse_args().acls))
+    count = parser.parse_args().acls
+    with Path(os.devnull).open("w") as nowhere, redirect_stderr(nowhere):
+        configure_logging()
+        asyncio.run(measure(count))
 
 
 if __name__ == "__main__":
