@@ -385,7 +385,8 @@ class SocketServer:
         if reason not in _EXPECTED:
             text = f"{reason.value}: {detail}" if detail else reason.value
             if reason is CloseReason.HANDSHAKE_FAILED:
-                self._log.warning(reason, "Failed authentication with /%s (%s)", connection.client_host, text)
+                kind = (connection.client_host, text)  # what is left out is the same line as that before
+                self._log.warning(kind, "Failed authentication with /%s (%s)", *kind)
             elif reason is CloseReason.IDLE:
                 logger.debug("Closed connection from %s:%d: %s", connection.client_host, connection.client_port, text)
             else:

@@ -23,6 +23,7 @@ from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslH
 from tests.support.broker import Broker
 from tests.support.processes.apache.tools import Tools
 from tests.support.processes.ports import free_port
+from tests.support.processes.refusals import logged_once
 from tests.support.processes.sasl_listeners import (
     CANARY,
     MECHANISMS,
@@ -166,7 +167,8 @@ def test_apaches_tool_with_the_wrong_password(broker: SaslBroker, tools: Tools, 
     config = tmp_path / "client.properties"
     config.write_text(client_properties("SCRAM-SHA-512", "alice", f"{CANARY}-wrong"))
     arguments = ("--bootstrap-server", broker.address, "--command-config", str(config))
-    result = tools.run("topics", *arguments, "--list", status=1)
+    with logged_once(broker.process):
+        result = tools.run("topics", *arguments, "--list", status=1)
     assert INVALID_CREDENTIALS.format("SCRAM-SHA-512") in result.stdout + result.stderr
 
 
@@ -181,7 +183,7 @@ def test_apaches_tool_with_the_wrong_password(broker: SaslBroker, tools: Tools, 
     ],
 )
 def test_wrong_passwords(broker: SaslBroker, mechanism: str, user: str, password: str, message: str) -> None:
-    with broker.connect() as client:
+    with logged_once(broker.process, password), broker.connect() as client:
         handshake(client, mechanism)
         answer = exchange(client, mechanism, user, password)
         assert (answer.error_code, answer.error_message) == (ErrorCode.SASL_AUTHENTICATION_FAILED, message)
@@ -190,11 +192,11 @@ def test_wrong_passwords(broker: SaslBroker, mechanism: str, user: str, password
 
 def test_another_authorization_id(broker: SaslBroker) -> None:
     message = "Authentication failed: Client requested an authorization id that is different from username"
-    with broker.connect() as client:
+    with logged_once(broker.process), broker.connect() as client:
         handshake(client, "PLAIN")
         answer = token(client, f"admin\0alice\0{PASSWORDS['alice']}".encode())
         assert (answer.error_code, answer.error_message) == (ErrorCode.SASL_AUTHENTICATION_FAILED, message)
-    with broker.connect() as client:
+    with logged_once(broker.process), broker.connect() as client:
         handshake(client, "SCRAM-SHA-256")
         answer = token(client, b"n,a=admin,n=alice,r=x")
         assert (answer.error_code, answer.error_message) == (ErrorCode.SASL_AUTHENTICATION_FAILED, message)
@@ -207,7 +209,7 @@ def test_a_replayed_final_message(broker: SaslBroker) -> None:
         handshake(client, "SCRAM-SHA-256")
         final = scram.evaluate_challenge(bytes(token(client, first).auth_bytes)) or b""
         assert token(client, final).error_code == 0
-    with broker.connect() as client:
+    with logged_once(broker.process), broker.connect() as client:
         handshake(client, "SCRAM-SHA-256")
         token(client, first)
         assert token(client, final).error_code == ErrorCode.SASL_AUTHENTICATION_FAILED

@@ -218,6 +218,23 @@ async def test_failed_handshakes(
 
 
 @async_test
+async def test_each_reason_of_a_refusal_is_logged_within_the_same_second(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = Handshakes(monkeypatch)
+    await server.start()
+    for number, reason in enumerate(("A", "B", "A"), start=20):
+        server.finish = asyncio.get_running_loop().create_future()
+        await server.speak(await server.knock(number))
+        await server.network.turn()
+        server.finish.set_exception(ssl.SSLError(1, reason))
+        await server.network.turn()
+    assert [text for text in caplog.messages if "Failed authentication" in text] == [
+        f"Failed authentication with /192.0.2.1 (SSL handshake failed: {reason})" for reason in ("a", "b")
+    ]
+
+
+@async_test
 async def test_a_client_that_closes_before_it_has_sent_anything(monkeypatch: pytest.MonkeyPatch) -> None:
     server = Handshakes(monkeypatch)
     await server.start()
