@@ -39,6 +39,7 @@ ANSWERED = {ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE}
 LIMIT = 4_000
 """The frames of the slow clients have 2,000 bytes."""
 JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="secret";'
+PROTOCOLS = "PLAINTEXT:PLAINTEXT,TLS:SSL,AUTH:SASL_PLAINTEXT,TLSAUTH:SASL_SSL"
 SCRAM_JAAS = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
 WIDEST_BYTES = 64 << 20
 """At the peak. Eight times a frame of 1 MB and 16 MB are not enough for all: an element of an array takes two to seven
@@ -100,16 +101,20 @@ class Listeners:
     """The ports of a broker's listeners."""
 
     def __init__(self) -> None:
-        self.plain, self.tls, self.sasl = free_port(), free_port(), free_port()
+        self.plain, self.tls, self.sasl, self.sasl_tls = (free_port() for _ in range(4))
 
     def settings(self, max_idle_s: float) -> dict[str, str]:
-        listeners = f"PLAINTEXT://127.0.0.1:{self.plain},TLS://127.0.0.1:{self.tls},AUTH://127.0.0.1:{self.sasl}"
+        ports = {"PLAINTEXT": self.plain, "TLS": self.tls, "AUTH": self.sasl, "TLSAUTH": self.sasl_tls}
+        entries = {"plain": JAAS, "scram-sha-256": SCRAM_JAAS}
         return {
-            "listeners": listeners,
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,TLS:SSL,AUTH:SASL_PLAINTEXT",
+            "listeners": ",".join(f"{name}://127.0.0.1:{port}" for name, port in ports.items()),
+            "listener.security.protocol.map": PROTOCOLS,
             "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
-            "listener.name.auth.plain.sasl.jaas.config": JAAS,
-            "listener.name.auth.scram-sha-256.sasl.jaas.config": SCRAM_JAAS,
+            **{
+                f"listener.name.{listener}.{mechanism}.sasl.jaas.config": entry
+                for listener in ("auth", "tlsauth")
+                for mechanism, entry in entries.items()
+            },
             "sasl.server.max.receive.size": str(LIMIT),
             "connections.max.idle.ms": str(int(max_idle_s * 1000)),
             "connection.failed.authentication.delay.ms": "0",
@@ -208,26 +213,46 @@ def test_clients_inside_tls_that_never_read_their_fetch(
     )
 
 
-def test_every_api_and_version_before_authentication(broker: OdradekBroker, listeners: Listeners) -> None:
+@pytest.fixture(params=["SASL_PLAINTEXT", "SASL_SSL"])
+def knock(
+    request: pytest.FixtureRequest, listeners: Listeners, certificates: Certificates
+) -> Callable[[float], socket.socket]:
+    """Opens a connection that has to authenticate, with a time limit in seconds."""
+    context = certificates.context()
+
+    def opened(timeout_s: float) -> socket.socket:
+        if request.param == "SASL_PLAINTEXT":
+            return socket.create_connection(("127.0.0.1", listeners.sasl), timeout_s)
+        plain = socket.create_connection(("127.0.0.1", listeners.sasl_tls), timeout=15)
+        connection = context.wrap_socket(plain, server_hostname="127.0.0.1")
+        connection.settimeout(timeout_s)
+        return connection
+
+    return opened
+
+
+def test_every_api_and_version_before_authentication(
+    broker: OdradekBroker, knock: Callable[[float], socket.socket]
+) -> None:
     """All but ApiVersions and SaslHandshake are closed without an answer."""
     for key, spec in API.items():
         for version in range(spec.min_version, spec.max_version + 2):
             frame = struct.pack(">hhih", key, version, 5, 2) + b"me"
             frame += b"\0" * (spec.request_header_version(version) == 2) + bytes(50)
-            with socket.create_connection((broker.host, listeners.sasl), timeout=15) as client:
+            with knock(15) as client:
                 client.sendall(struct.pack(">i", len(frame)) + frame)
                 assert awaits_close(client) or key in ANSWERED, (spec.name, version)
 
 
 @pytest.mark.parametrize("size", [LIMIT + 1, 2**31 - 1])
 def test_a_frame_above_the_limit_is_closed_before_it_is_read(
-    broker: OdradekBroker, listeners: Listeners, size: int
+    broker: OdradekBroker, knock: Callable[[float], socket.socket], size: int
 ) -> None:
     """Only its size is sent."""
-    with socket.create_connection((broker.host, listeners.sasl), timeout=15) as client:
+    with knock(15) as client:
         client.sendall(struct.pack(">i", size))
         assert awaits_close(client)
-    with socket.create_connection((broker.host, listeners.sasl), timeout=0.2) as client:
+    with knock(0.2) as client:
         client.sendall(struct.pack(">i", LIMIT))
         with pytest.raises(TimeoutError):
             awaits_close(client)
