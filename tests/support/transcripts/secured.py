@@ -24,6 +24,8 @@ UNKNOWN_ID = bytes(15) + b"\x07"
 REQUEST_TEXT = re.compile(r"Request (?:Request\(.*envelope=None\)|\w+ of \S+ from \S+) is not authorized\.")
 """Apache Kafka's message has Java's text of the request with the addresses of its parts in memory."""
 
+DENIAL = re.compile(rf"Principal = \S+ is Denied .* from host = {re.escape(CLIENT)} on .* resourceRefCount = \d+")
+
 WITHOUT_ORDER = {
     "TopicProduceResponse",
     "OffsetFetchResponseTopic",
@@ -106,6 +108,10 @@ class SecuredTranscript(Transcript):
         ]
         answer = self.quietly(build(ApiKey.CREATE_ACLS, creations=created), 2)
         assert all(result.error_code == 0 for result in answer.results), answer  # type: ignore[attr-defined]
+
+    def denials(self) -> list[str]:
+        """The lines of the audit log about the client, oldest first."""
+        return [self._text(line) for line in DENIAL.findall(self.broker.log_text())]
 
     def create(self, stem: str) -> str:
         """A topic that the administrator has created."""
