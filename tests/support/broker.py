@@ -58,5 +58,9 @@ class Broker(Protocol):
     def close(self) -> None:
         """Kill the process if it still runs: its data is not needed any more."""
 
-    def log_text(self) -> str:
-        """The log of the running (or last) process."""
+    @property
+    def log_bytes(self) -> int:
+        """How long the log is."""
+
+    def log_text(self, start: int = 0) -> str:
+        """The log of the running (or last) process, from this byte on."""

@@ -104,8 +104,12 @@ class OdradekBroker:
         if self._process is not None and self._process.is_running:
             self._process.kill()
 
-    def log_text(self) -> str:
-        return self._running().log_text()
+    @property
+    def log_bytes(self) -> int:
+        return self._running().log_bytes
+
+    def log_text(self, start: int = 0) -> str:
+        return self._running().log_text(start)
 
     def _running(self) -> ManagedProcess:
         assert self._process is not None, "never started"

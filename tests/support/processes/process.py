@@ -58,10 +58,15 @@ class ManagedProcess:
                 start_new_session=True,
             )
 
-    def log_text(self) -> str:
-        """The output of this process so far, without that of earlier ones with the same log file."""
+    @property
+    def log_bytes(self) -> int:
+        """How long the output of this process is so far."""
+        return self.log_path.stat().st_size - self._log_start
+
+    def log_text(self, start: int = 0) -> str:
+        """The output of this process so far, from this byte on, without that of earlier ones with the same log file."""
         with self.log_path.open("rb") as log:
-            log.seek(self._log_start)
+            log.seek(self._log_start + start)
             return log.read().decode(errors="replace")
 
     def wait_for_line(self, pattern: str, timeout_s: float) -> re.Match[str]:

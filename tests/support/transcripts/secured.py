@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kazoo.client import KazooClient
 
-from odradek.controller.model.acls import AclPermissionType, PatternType
+from odradek.controller.model.acls import WILDCARD, AclPermissionType, PatternType
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.schema import Request, Response
 from tests.support.broker import Broker
@@ -24,7 +24,8 @@ UNKNOWN_ID = bytes(15) + b"\x07"
 REQUEST_TEXT = re.compile(r"Request (?:Request\(.*envelope=None\)|\w+ of \S+ from \S+) is not authorized\.")
 """Apache Kafka's message has Java's text of the request with the addresses of its parts in memory."""
 
-DENIAL = re.compile(rf"Principal = \S+ is Denied .* from host = {re.escape(CLIENT)} on .* resourceRefCount = \d+")
+OF_ANOTHER_TEST = re.compile(r"-[0-9a-f]{6}-\d+ for request")
+"""A list is about all transactions of the broker: the name of one that an earlier test has begun."""
 
 WITHOUT_ORDER = {
     "TopicProduceResponse",
@@ -64,7 +65,11 @@ def _camel_case(name: str) -> str:
 
 
 class SecuredTranscript(Transcript):
-    """`allow` sets the rights of the client; `admin` may do everything."""
+    """`allow` sets the rights of the client; `admin` may do everything.
+
+    Each answer to the client is followed by the lines of the audit log with what it was denied: they tell what the
+    broker has asked the authorizer.
+    """
 
     client_principal, client_host = "User:ANONYMOUS", CLIENT
 
@@ -109,9 +114,20 @@ class SecuredTranscript(Transcript):
         answer = self.quietly(build(ApiKey.CREATE_ACLS, creations=created), 2)
         assert all(result.error_code == 0 for result in answer.results), answer  # type: ignore[attr-defined]
 
-    def denials(self) -> list[str]:
-        """The lines of the audit log about the client, oldest first."""
-        return [self._text(line) for line in DENIAL.findall(self.broker.log_text())]
+    def call(self, label: str, request: Request, version: int) -> Response | None:
+        logged = self.broker.log_bytes
+        response = super().call(label, request, version)
+        denied = map(self._text, self._denials(logged))
+        # Those of several topics come in the order of a hash map.
+        self.note(f"denied: {label}", [*sorted(line for line in denied if not OF_ANOTHER_TEST.search(line))])
+        return response
+
+    def _denials(self, logged: int) -> list[str]:
+        """Lines about the client behind so many bytes of the log."""
+        host = r"\S+" if self.client_host == WILDCARD else re.escape(self.client_host)
+        principal = re.escape(self.client_principal)
+        line = rf"Principal = {principal} is Denied .* from host = {host} on .* resourceRefCount = \d+"
+        return re.findall(line, self.broker.log_text(logged))
 
     def create(self, stem: str) -> str:
         """A topic that the administrator has created."""

@@ -184,5 +184,9 @@ class ApacheBroker:
         if self._process.is_running:
             self._process.kill()
 
-    def log_text(self) -> str:
-        return self._process.log_text()
+    @property
+    def log_bytes(self) -> int:
+        return self._process.log_bytes
+
+    def log_text(self, start: int = 0) -> str:
+        return self._process.log_text(start)
