@@ -141,9 +141,11 @@ class AclAuthorizer(Authorizer):
             return
         entry = self._cache.deciding_entry(ctx.principal, ctx.client_host, operation, resource_type, name)
         if entry is not None:
+            # Kafka names the operation that implies the one that was asked; with ALL, any of those that do.
+            found = operation if entry.operation is AclOperation.ALL else entry.operation
             audit_logger.debug(
                 "operation = %s on resource = %s from host = %s is %s based on acl = %s",
-                operation.name,
+                found.name,
                 resource,
                 ctx.client_host,
                 entry.permission_type.name,

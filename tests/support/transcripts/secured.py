@@ -24,8 +24,10 @@ UNKNOWN_ID = bytes(15) + b"\x07"
 REQUEST_TEXT = re.compile(r"Request (?:Request\(.*envelope=None\)|\w+ of \S+ from \S+) is not authorized\.")
 """Apache Kafka's message has Java's text of the request with the addresses of its parts in memory."""
 
-OF_ANOTHER_TEST = re.compile(r"-[0-9a-f]{6}-\d+ for request")
-"""A list is about all transactions of the broker: the name of one that an earlier test has begun."""
+OF_ANOTHER_TEST = re.compile(r"-[0-9a-f]{6}-\d+\b")
+"""What `unique` puts behind a name: a list is about all topics and transactions of the broker, those of earlier tests
+among them.
+"""
 
 WITHOUT_ORDER = {
     "TopicProduceResponse",
@@ -117,9 +119,8 @@ class SecuredTranscript(Transcript):
     def call(self, label: str, request: Request, version: int) -> Response | None:
         logged = self.broker.log_bytes
         response = super().call(label, request, version)
-        denied = map(self._text, self._denials(logged))
         # Those of several topics come in the order of a hash map.
-        self.note(f"denied: {label}", [*sorted(line for line in denied if not OF_ANOTHER_TEST.search(line))])
+        self.note(f"denied: {label}", [*sorted(self.without_other_tests(self._denials(logged)))])
         return response
 
     def _denials(self, logged: int) -> list[str]:
@@ -128,6 +129,10 @@ class SecuredTranscript(Transcript):
         principal = re.escape(self.client_principal)
         line = rf"Principal = {principal} is Denied .* from host = {host} on .* resourceRefCount = \d+"
         return re.findall(line, self.broker.log_text(logged))
+
+    def without_other_tests(self, lines: Iterable[str]) -> list[str]:
+        """Lines of a log as they are in the transcript, but those with names of other tests."""
+        return [text for line in lines if not OF_ANOTHER_TEST.search(text := self._text(line))]
 
     def create(self, stem: str) -> str:
         """A topic that the administrator has created."""

@@ -32,10 +32,11 @@ async def test_audit_log(caplog: pytest.LogCaptureFixture) -> None:
         questions = [
             Action(READ, TOPIC, "t", 2),
             Action(READ, TOPIC, "t", log_if_allowed=False),
+            Action(AclOperation.DESCRIBE, TOPIC, "t"),
             Action(WRITE, TOPIC, "t"),
             Action(WRITE, TOPIC, "none", log_if_denied=False),
         ]
-        assert one.authorize(client_of(), questions) == [True, True, False, False]
+        assert one.authorize(client_of(), questions) == [True, True, True, False, False]
         one.authorize_by_resource_type(client_of(), WRITE, TOPIC)
         one.authorize(
             client_of("User:root"), [Action(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, "kafka-cluster")]
@@ -51,6 +52,8 @@ async def test_audit_log(caplog: pytest.LogCaptureFixture) -> None:
             (logging.DEBUG, line.format("Allowed", "Read", "LITERAL:t") + " with resourceRefCount = 2"),
             (logging.DEBUG, reason),
             (TRACE, line.format("Allowed", "Read", "LITERAL:t") + " with resourceRefCount = 1"),
+            (logging.DEBUG, reason),  # READ implies DESCRIBE
+            (logging.DEBUG, line.format("Allowed", "Describe", "LITERAL:t") + " with resourceRefCount = 1"),
             (logging.INFO, line.format("Denied", "Write", "LITERAL:t") + " with resourceRefCount = 1"),
             (logging.DEBUG, f"No acl found for resource {resource.replace('=t', '=none')}, authorized = false"),
             (TRACE, line.format("Denied", "Write", "LITERAL:none") + " with resourceRefCount = 1"),
