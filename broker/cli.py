@@ -154,7 +154,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from odradek.broker.metadata_command import main as copy_metadata
 
         return copy_metadata(
-            parsed.source, parsed.target, overwrite=parsed.overwrite, config_file=parsed.zk_tls_config_file
+            parsed.source,
+            parsed.target,
+            overwrite=parsed.overwrite,
+            config_file=parsed.zk_tls_config_file,
+            is_json=parsed.json,
         )
     _parser().print_help()
     return EXIT_USAGE
@@ -311,6 +315,7 @@ def _add_metadata(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         action="store_true",
         help="replace a target of another cluster, or one that is not behind the source",
     )
+    copy.add_argument("--json", action="store_true", help="print JSON")
     copy.add_argument(
         "--zk-tls-config-file", metavar="FILE", help="zookeeper.ssl.* and odradek.zookeeper.sasl.* for ZooKeeper"
     )

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -18,6 +17,7 @@ from odradek.broker.machine.startup_error import StartupError, refuse
 from odradek.broker.metadata.zookeeper_client import client_settings
 from odradek.broker.tools.command.client_config import read_properties
 from odradek.broker.tools.command.failures import CommandFailed
+from odradek.broker.tools.command.output import Output
 from odradek.controller.tree.embedded_tree import METADATA_FILE, TreeDatabase
 from odradek.controller.tree.metadata_tree import Nodes, TreeError
 from odradek.controller.tree.zookeeper_settings import REQUESTS_IN_FLIGHT_MAX, ZooKeeperSettings, hosts_and_chroot
@@ -28,7 +28,7 @@ from odradek.timer.clock import SystemClock
 ZOOKEEPER_SCHEME: Final = "zookeeper://"
 
 
-def main(source: str, target: str, *, overwrite: bool, config_file: str | None) -> int:
+def main(source: str, target: str, *, overwrite: bool, config_file: str | None, is_json: bool) -> int:
     """`config_file`: a properties file; its keys for the connection count for each side that is a ZooKeeper.
 
     Exit status 0 when the target equals the source, else 1 with one line that gives the reason.
@@ -41,7 +41,9 @@ def main(source: str, target: str, *, overwrite: bool, config_file: str | None) 
     except (CommandFailed, ConfigError, CopyRefused, StartupError, TreeError) as error:
         return refuse(error)
     written = f"{copied.nodes} nodes, {copied.writes} writes"
-    sys.stdout.write(f"{target} holds the metadata of the cluster {copied.cluster_id}: {written}\n")
+    line = f"{target} holds the metadata of the cluster {copied.cluster_id}: {written}"
+    facts = {"target": target, "cluster_id": copied.cluster_id, "nodes": copied.nodes, "writes": copied.writes}
+    Output.in_lines(is_json=is_json).document(facts, [line])
     return 0
 
 

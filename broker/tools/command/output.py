@@ -45,6 +45,11 @@ class Output:
             return cls(Form.JSON)
         return cls(Form.TABLE if options.table or sys.stdout.isatty() else Form.LINES)
 
+    @classmethod
+    def in_lines(cls, *, is_json: bool) -> Output:
+        """For a command that has no tables."""
+        return cls(Form.JSON if is_json else Form.LINES)
+
     def table(self, rows: Iterable[Mapping[str, object]], lines: Iterable[str], *, title: str = "") -> None:
         """Facts: a table on a terminal, else lines. Only the iterable of the form is read, so both may be generators.
 
@@ -74,7 +79,9 @@ class Output:
 
     def note(self, text: str) -> None:
         """A line for people that is no result: on stderr with `--json`, else on stdout."""
-        write(sys.stderr if self.form is Form.JSON else sys.stdout, f"{text}\n")
+        stream = sys.stderr if self.form is Form.JSON else sys.stdout
+        write(stream, f"{text}\n")
+        stream.flush()
 
     def warn(self, text: str) -> None:
         """A line on stderr, after what is on stdout."""

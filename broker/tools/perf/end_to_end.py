@@ -12,6 +12,7 @@ from secrets import randbelow
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.tools.command.failures import CommandFailed, check
+from odradek.broker.tools.command.output import Output
 from odradek.broker.tools.command.running import EXIT_FAILED
 from odradek.broker.tools.data.client.properties import CONSUMER_KEYS, PRODUCER_KEYS, Properties, gather
 from odradek.broker.tools.data.client.running import run_with_client
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
     from odradek.timer.clock import Clock
 
 USAGE: Final = (
-    "USAGE: odradek perf end-to-end broker_list topic num_messages producer_acks message_size_bytes [properties_file]"
+    "USAGE: odradek perf end-to-end broker_list topic num_messages producer_acks message_size_bytes [properties_file] "
+    "[--json]"
 )
 CLIENT_ID: Final = "end-to-end-latency"
 POLL_MS: Final = 60_000
@@ -42,6 +44,8 @@ REPORTED: Final = 1_000
 
 def main(arguments: Sequence[str]) -> int:
     """Measure. Returns the exit status."""
+    out = Output.in_lines(is_json="--json" in arguments)
+    arguments = [argument for argument in arguments if argument != "--json"]
     if len(arguments) not in (5, 6) or not (arguments[2].isdecimal() and arguments[4].isdecimal()):
         sys.stderr.write(f"{USAGE}\n")
         return EXIT_FAILED
@@ -53,7 +57,7 @@ def main(arguments: Sequence[str]) -> int:
     def make_work() -> tuple[_Work, Mapping[str, str]]:
         settings = gather(arguments[5] if len(arguments) == 6 else None, ())
         settings |= {"acks": acks, "linger.ms": "0", "fetch.max.wait.ms": "0"}
-        return _Work(settings, topic, int(count), int(size)), settings
+        return _Work(settings, topic, int(count), int(size), out), settings
 
     return run_with_client(make_work, servers, client_id=CLIENT_ID, also=(*PRODUCER_KEYS, *CONSUMER_KEYS))
 
@@ -61,8 +65,9 @@ def main(arguments: Sequence[str]) -> int:
 class _Work:
     """Sends a record and waits for it, again and again."""
 
-    def __init__(self, settings: Mapping[str, str], topic: str, count: int, size: int) -> None:
+    def __init__(self, settings: Mapping[str, str], topic: str, count: int, size: int, out: Output) -> None:
         """Raises: CommandFailed."""
+        self._out = out
         self._topic = topic
         self._count = count
         self._size = size
@@ -72,7 +77,7 @@ class _Work:
     async def __call__(self, client: DataClient, interrupts: Interrupts) -> None:
         await client.refresh([self._topic])
         if not client.cluster.partition_count(self._topic):
-            await interrupts.during(_create_topic(client, self._topic))
+            await interrupts.during(_create_topic(client, self._topic, self._out))
         producer = Producer(client, self._producer_config, PARTITIONERS["murmur2"](randbelow))
         consumer = Consumer(client, self._consumer_config, Subscription(topics=frozenset({self._topic})))
         try:
@@ -98,13 +103,19 @@ class _Work:
             if found != [message]:
                 raise CommandFailed(f"one record was expected, the one that was sent; received were {len(found)}")
             if number % REPORTED == 0:
-                sys.stdout.write(f"{number}\t{latency_ms:.6f}\n")
-                sys.stdout.flush()
+                self._out.note(f"{number}\t{latency_ms:.6f}")
             latencies.append(latency_ms)
         average = sum(latencies) / max(1, len(latencies))
         p50, p99, p999 = percentiles([int(found) for found in latencies], 0.5, 0.99, 0.999)
-        sys.stdout.write(f"Avg latency: {average:.4f} ms\n")
-        sys.stdout.write(f"Percentiles: 50th = {p50}, 99th = {p99}, 99.9th = {p999}\n")
+        figures = {
+            "records": len(latencies),
+            "average_latency_ms": average,
+            "p50_latency_ms": p50,
+            "p99_latency_ms": p99,
+            "p999_latency_ms": p999,
+        }
+        lines = f"Avg latency: {average:.4f} ms", f"Percentiles: 50th = {p50}, 99th = {p99}, 99.9th = {p999}"
+        self._out.document(figures, lines)
 
 
 async def _receive(consumer: Consumer) -> list[bytes | None]:
@@ -117,11 +128,9 @@ async def _receive(consumer: Consumer) -> list[bytes | None]:
                 return [found.record.value for found in chunk.records]
 
 
-async def _create_topic(client: DataClient, topic: str) -> None:
+async def _create_topic(client: DataClient, topic: str, out: Output) -> None:
     """Create it with one partition and one replica. Raises: CommandFailed."""
-    sys.stdout.write(
-        f'Topic "{topic}" does not exist. Will create topic with 1 partition(s) and replication factor = 1\n'
-    )
+    out.note(f'Topic "{topic}" does not exist. Will create topic with 1 partition(s) and replication factor = 1')
     wanted = CreatableTopic(name=topic, num_partitions=1, replication_factor=1)
     request = CreateTopicsRequest(topics=[wanted], timeout_ms=client.config.request_timeout_ms)
     for node in client.cluster.nodes:

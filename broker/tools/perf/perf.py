@@ -24,6 +24,7 @@ _EXAMPLES: Final = """\
       --producer-props bootstrap.servers=127.0.0.1:9092 batch.size=131072 linger.ms=5
   odradek perf consume --bootstrap-server 127.0.0.1:9092 --topic t --messages 500000
   odradek perf end-to-end 127.0.0.1:9092 t 10000 all 100
+All three print their figures as one JSON object with --json.
 """
 _MODULES: Final = {"produce": "perf_produce", "consume": "perf_consume", "end-to-end": "end_to_end"}
 
@@ -44,6 +45,6 @@ def parser() -> argparse.ArgumentParser:
     command = command_parser("perf", _DESCRIPTION, examples=_EXAMPLES)
     children = command.add_subparsers()
     for name in _MODULES:
-        children.add_parser(name, help="measure", add_help=False)
+        children.add_parser(name, help="measure", add_help=False).add_argument("--json", action="store_true")
     children.choices |= {"produce": perf_produce.parser(), "consume": perf_consume.parser()}
     return command

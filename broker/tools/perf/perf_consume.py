@@ -6,13 +6,13 @@ Kafka: ConsumerPerformance.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Mapping, Sequence
 from secrets import randbelow
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.tools.command.arguments import command_parser
 from odradek.broker.tools.command.failures import CommandFailed
+from odradek.broker.tools.command.output import Output
 from odradek.broker.tools.data.client.properties import CONSUMER_KEYS, Properties, gather
 from odradek.broker.tools.data.client.running import run_with_client
 from odradek.broker.tools.data.consume_options import fetch_config, group_config
@@ -31,14 +31,14 @@ POLL_MS: Final = 100
 
 def main(arguments: Sequence[str]) -> int:
     """Measure. Returns the exit status."""
-    options = _parse(arguments)
+    options, out = _parse(arguments)
 
     def make_work() -> tuple[_Work, Mapping[str, str]]:
         settings = gather(options.consumer_config, ())
         settings["group.id"] = options.group
         settings["max.partition.fetch.bytes"] = str(options.fetch_size)
         settings.setdefault("check.crcs", "false")
-        return _Work(options, _config(settings, from_latest=options.from_latest)), settings
+        return _Work(options, _config(settings, from_latest=options.from_latest), out), settings
 
     return run_with_client(make_work, options.bootstrap_server, client_id=CLIENT_ID, also=CONSUMER_KEYS)
 
@@ -66,33 +66,38 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--date-format", default="yyyy-MM-dd HH:mm:ss:SSS", help="as SimpleDateFormat, figures only")
     parser.add_argument("--hide-header", action="store_true")
     parser.add_argument("--print-metrics", action="store_true", help="print the consumer's counters at the end")
+    parser.add_argument("--json", action="store_true", help="print the figures as one JSON object")
     parser.add_argument("--consumer.config", "--command-config", dest="consumer_config", metavar="FILE")
     for name in ("--threads", "--num-fetch-threads", "--socket-buffer-size"):
         parser.add_argument(name, help=argparse.SUPPRESS)  # without an effect
     return parser
 
 
-def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+def _parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, Output]:
     command = parser()
     options = command.parse_args(arguments)
+    out = Output.in_lines(is_json=options.json)
     if options.reporting_interval <= 0:
         command.error("Reporting interval must be greater than 0.")
     if options.threads is not None or options.num_fetch_threads is not None:
-        sys.stdout.write(
-            "WARNING: option [threads] and [num-fetch-threads] have been deprecated and will be ignored by the test\n"
+        out.note(
+            "WARNING: option [threads] and [num-fetch-threads] have been deprecated and will be ignored by the test"
         )
-    return options
+    return options, out
 
 
 class _Work:
     """Reads and measures."""
 
-    def __init__(self, options: argparse.Namespace, config: ConsumerConfig) -> None:
+    def __init__(self, options: argparse.Namespace, config: ConsumerConfig, out: Output) -> None:
         """Raises: CommandFailed."""
         self._options = options
+        self._out = out
         self._config = config
         self._count = 0
         self._bytes = 0
+        self._intervals: list[Mapping[str, object]] = []
+        """For JSON."""
         try:
             self._date = date_format(options.date_format)
         except ValueError as error:
@@ -100,8 +105,8 @@ class _Work:
 
     async def __call__(self, client: DataClient, interrupts: Interrupts) -> None:
         options = self._options
-        if not options.hide_header:
-            _print(consume_header(detailed=options.show_detailed_stats))
+        if not (options.hide_header or options.json):
+            self._out.note(consume_header(detailed=options.show_detailed_stats))
         start_ms = client.clock.time_ms()
         consumer = Consumer(client, self._config, Subscription(topics=frozenset({options.topic})))
         try:
@@ -110,17 +115,18 @@ class _Work:
             end_ms = client.clock.time_ms()
         finally:
             await consumer.close()
-        if not options.show_detailed_stats:
-            size, count, elapsed_ms = self._bytes, self._count, end_ms - start_ms
-            rates = consume_figures(size, count, elapsed_ms, consumer.rebalance_ms)
-            _print(
-                f"{self._date(start_ms)}, {self._date(end_ms)}, "
-                f"{size / MEGABYTE:.4f}, {rates[0]}, {count}, {rates[1]}, "
-                f"{consumer.rebalance_ms}, {elapsed_ms - consumer.rebalance_ms}, {rates[2]}, {rates[3]}"
-            )
+        figures = consume_figures(self._bytes, self._count, end_ms - start_ms, consumer.rebalance_ms)
+        value: dict[str, object] = {"start_time_ms": start_ms, "end_time_ms": end_ms, **figures._asdict()}
+        lines = []
+        if options.show_detailed_stats:
+            value["intervals"] = self._intervals
+        else:
+            lines.append(f"{self._date(start_ms)}, {self._date(end_ms)}, {figures.fields}")
         if options.print_metrics:
-            _print(f"consumer-fetch-manager-metrics:records-consumed-total : {self._count}")
-            _print(f"consumer-fetch-manager-metrics:bytes-consumed-total : {self._bytes}")
+            value["metrics"] = {"records-consumed-total": self._count, "bytes-consumed-total": self._bytes}
+            lines.append(f"consumer-fetch-manager-metrics:records-consumed-total : {self._count}")
+            lines.append(f"consumer-fetch-manager-metrics:bytes-consumed-total : {self._bytes}")
+        self._out.document(value, lines)
 
     async def _read(self, client: DataClient, consumer: Consumer) -> None:
         options, clock = self._options, client.clock
@@ -140,7 +146,7 @@ class _Work:
                 report_ms = now_ms
                 before = (self._bytes, self._count, consumer.rebalance_ms)
         if self._count < options.messages:
-            _print(
+            self._out.note(
                 "WARNING: Exiting before consuming the expected number of messages: timeout "
                 f"({options.timeout} ms) exceeded. You can use the --timeout option to increase the timeout."
             )
@@ -151,13 +157,8 @@ class _Work:
 
     def _report(self, now_ms: int, elapsed_ms: int, before: tuple[int, int, int], rebalance_ms: int) -> None:
         size, count, rebalanced_ms = before
-        rates = consume_figures(self._bytes - size, self._count - count, elapsed_ms, rebalance_ms - rebalanced_ms)
-        _print(
-            f"{self._date(now_ms)}, 0, {self._bytes / MEGABYTE:.4f}, {rates[0]}, {self._count}, {rates[1]}, "
-            f"{rebalance_ms - rebalanced_ms}, {elapsed_ms - (rebalance_ms - rebalanced_ms)}, {rates[2]}, {rates[3]}"
+        figures = consume_figures(
+            self._bytes, self._count, elapsed_ms, rebalance_ms - rebalanced_ms, before=(size, count)
         )
-
-
-def _print(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
+        self._out.note(f"{self._date(now_ms)}, 0, {figures.fields}")
+        self._intervals.append({"time_ms": now_ms, **figures._asdict()})

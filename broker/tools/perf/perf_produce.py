@@ -6,7 +6,6 @@ Kafka: ProducerPerformance, ThroughputThrottler.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from secrets import randbelow
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.broker.tools.command.arguments import command_parser
 from odradek.broker.tools.command.failures import CommandFailed
+from odradek.broker.tools.command.output import Output
 from odradek.broker.tools.data.client.properties import PRODUCER_KEYS, gather
 from odradek.broker.tools.data.client.running import run_with_client
 from odradek.broker.tools.data.produce_options import producer_config
@@ -37,6 +37,7 @@ SHORTEST_PAUSE_MS: Final = 2
 def main(arguments: Sequence[str]) -> int:
     """Measure. Returns the exit status."""
     options = parser().parse_args(arguments)
+    out = Output.in_lines(is_json=options.json)
 
     def make_work() -> tuple[_Work, Mapping[str, str]]:
         settings = gather(options.producer_config, options.producer_props)
@@ -44,7 +45,7 @@ def main(arguments: Sequence[str]) -> int:
             raise CommandFailed("Either --producer-props or --producer.config must be specified.")
         if options.transaction_duration_ms > 0:
             settings["transactional.id"] = options.transactional_id
-        return _Work(options, producer_config(settings), _payload(options)), settings
+        return _Work(options, producer_config(settings), _payload(options, out), out), settings
 
     return run_with_client(make_work, options.bootstrap_server, client_id=CLIENT_ID, also=PRODUCER_KEYS)
 
@@ -66,6 +67,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--producer.config", "--command-config", dest="producer_config", metavar="FILE")
     parser.add_argument("-b", "--bootstrap-server", metavar="HOST:PORT,...", help="instead of bootstrap.servers")
     parser.add_argument("--print-metrics", action="store_true", help="print the producer's counters at the end")
+    parser.add_argument("--json", action="store_true", help="print the figures as one JSON object")
     parser.add_argument("--transactional-id", metavar="ID", default="performance-producer-default-transactional-id")
     parser.add_argument(
         "--transaction-duration-ms",
@@ -77,28 +79,24 @@ def parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _payload(options: argparse.Namespace) -> Payload:
+def _payload(options: argparse.Namespace, out: Output) -> Payload:
     if options.record_size is not None:
         return random_payload(options.record_size)
     if options.payload_monotonic:
         return monotonic_payload
-    sys.stdout.write(f"Reading payloads from: {options.payload_file}\n")
+    out.note(f"Reading payloads from: {options.payload_file}")
     delimiter = "\n" if options.payload_delimiter == "\\n" else options.payload_delimiter
     payload, count = file_payload(options.payload_file, delimiter)
-    sys.stdout.write(f"Number of messages read: {count}\n")
+    out.note(f"Number of messages read: {count}")
     return payload
-
-
-def _print(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
 
 
 class _Work:
     """Sends and measures."""
 
-    def __init__(self, options: argparse.Namespace, config: ProducerConfig, payload: Payload) -> None:
+    def __init__(self, options: argparse.Namespace, config: ProducerConfig, payload: Payload, out: Output) -> None:
         self._options = options
+        self._out = out
         self._config = config
         self._payload = payload
 
@@ -106,12 +104,12 @@ class _Work:
         producer = Producer(client, self._config, PARTITIONERS["murmur2"](randbelow))
         try:
             await interrupts.during(producer.start())
-            statistics = ProduceStatistics(self._options.num_records, client.clock.time_ms(), _print)
+            statistics = ProduceStatistics(self._options.num_records, client.clock.time_ms(), self._out.note)
             await interrupts.during(self._send_all(client, producer, statistics))
-            _print(statistics.total_line(client.clock.time_ms()))
-            if self._options.print_metrics:
-                for name, value in producer.metrics().items():
-                    _print(f"producer-metrics:{name} : {value}")
+            figures = statistics.total(client.clock.time_ms())
+            metrics = producer.metrics() if self._options.print_metrics else {}
+            lines = [figures.line, *(f"producer-metrics:{name} : {value}" for name, value in metrics.items())]
+            self._out.document({**figures._asdict(), **({"metrics": metrics} if metrics else {})}, lines)
         finally:
             await producer.close()
 

@@ -7,12 +7,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 MEGABYTE: Final = 1024 * 1024
 REPORTING_INTERVAL_MS: Final = 5_000
 MAX_SAMPLES: Final = 500_000
 """Latencies that are kept for the percentiles."""
+
+
+class ProduceFigures(NamedTuple):
+    """What `perf produce` has measured."""
+
+    records_sent: int
+    records_per_second: float
+    megabytes_per_second: float
+    average_latency_ms: float
+    max_latency_ms: int
+    p50_latency_ms: int
+    p95_latency_ms: int
+    p99_latency_ms: int
+    p999_latency_ms: int
+
+    @property
+    def line(self) -> str:
+        """The last line of Apache's tool."""
+        return (
+            f"{self.records_sent} records sent, {self.records_per_second:f} records/sec "
+            f"({self.megabytes_per_second:.2f} MB/sec), "
+            f"{self.average_latency_ms:.2f} ms avg latency, {self.max_latency_ms:.2f} ms max latency, "
+            f"{self.p50_latency_ms} ms 50th, {self.p95_latency_ms} ms 95th, {self.p99_latency_ms} ms 99th, "
+            f"{self.p999_latency_ms} ms 99.9th."
+        )
 
 
 class ProduceStatistics:
@@ -53,15 +78,16 @@ class ProduceStatistics:
             f"{self._window_max:.1f} ms max latency."
         )
 
-    def total_line(self, now_ms: int) -> str:
-        """The last line."""
+    def total(self, now_ms: int) -> ProduceFigures:
+        """Of all records."""
         elapsed_ms = now_ms - self._start_ms
-        p50, p95, p99, p999 = percentiles(self._latencies, 0.5, 0.95, 0.99, 0.999)
-        return (
-            f"{self.count} records sent, {_rate(self.count, elapsed_ms):f} records/sec "
-            f"({_rate(self._bytes, elapsed_ms) / MEGABYTE:.2f} MB/sec), "
-            f"{_ratio(self._total_latency, self.count):.2f} ms avg latency, {self._max_latency:.2f} ms max latency, "
-            f"{p50} ms 50th, {p95} ms 95th, {p99} ms 99th, {p999} ms 99.9th."
+        return ProduceFigures(
+            self.count,
+            _rate(self.count, elapsed_ms),
+            _rate(self._bytes, elapsed_ms) / MEGABYTE,
+            _ratio(self._total_latency, self.count),
+            self._max_latency,
+            *percentiles(self._latencies, 0.5, 0.95, 0.99, 0.999),
         )
 
 
@@ -88,13 +114,43 @@ def consume_header(*, detailed: bool) -> str:
     return f"{'time, threadId' if detailed else 'start.time, end.time'}, {CONSUME_HEADER}, {CONSUME_HEADER_END}"
 
 
-def consume_figures(size: int, count: int, elapsed_ms: int, rebalance_ms: int) -> tuple[str, str, str, str]:
-    """MB/s, records/s; and the same for the time without rebalances."""
+class ConsumeFigures(NamedTuple):
+    """What `perf consume` has measured, of all records or of an interval."""
+
+    consumed_megabytes: float
+    """Since the beginning."""
+    megabytes_per_second: float
+    records: int
+    """Since the beginning."""
+    records_per_second: float
+    rebalance_time_ms: int
+    fetch_time_ms: int
+    """Without the rebalances."""
+    fetch_megabytes_per_second: float
+    fetch_records_per_second: float
+
+    @property
+    def fields(self) -> str:
+        """The last fields of a line of Apache's tool."""
+        return ", ".join(f"{value:.4f}" if isinstance(value, float) else str(value) for value in self)
+
+
+def consume_figures(
+    size: int, count: int, elapsed_ms: int, rebalance_ms: int, *, before: tuple[int, int] = (0, 0)
+) -> ConsumeFigures:
+    """`before`: the bytes and the records at the beginning of the interval."""
     fetch_ms = elapsed_ms - rebalance_ms
-    megabytes = size / MEGABYTE
-    found = (megabytes, elapsed_ms), (count, elapsed_ms), (megabytes, fetch_ms), (count, fetch_ms)
-    first, second, third, fourth = (f"{_ratio(1000 * amount, time_ms):.4f}" for amount, time_ms in found)
-    return first, second, third, fourth
+    megabytes, records = (size - before[0]) / MEGABYTE, count - before[1]
+    return ConsumeFigures(
+        consumed_megabytes=size / MEGABYTE,
+        megabytes_per_second=_ratio(1000 * megabytes, elapsed_ms),
+        records=count,
+        records_per_second=_ratio(1000 * records, elapsed_ms),
+        rebalance_time_ms=rebalance_ms,
+        fetch_time_ms=fetch_ms,
+        fetch_megabytes_per_second=_ratio(1000 * megabytes, fetch_ms),
+        fetch_records_per_second=_ratio(1000 * records, fetch_ms),
+    )
 
 
 def date_format(pattern: str) -> Callable[[int], str]:

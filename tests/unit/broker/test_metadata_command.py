@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -53,6 +54,9 @@ def copy(source: Path | str, target: Path | str, *options: str) -> int:
 def test_directories_and_files(data: Path, source: str, target: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert copy(data.parent / source, data.parent / target) == 0
     assert "holds the metadata of the cluster abc: 2 nodes, 2 writes" in capsys.readouterr().out
+    assert copy(data.parent / source, data.parent / target, "--json") == 0
+    facts = {"target": str(data.parent / target), "cluster_id": "abc", "nodes": 2, "writes": 0}
+    assert json.loads(capsys.readouterr().out) == facts
     (made,) = (data.parent / "copy").glob("*.db")
     assert asyncio.run(cluster_node(made)) == b'{"version":"1","id":"abc"}'
 

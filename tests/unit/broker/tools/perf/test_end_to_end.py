@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -17,6 +18,17 @@ def test_its_lines(cluster: DataCluster, capsys: pytest.CaptureFixture[str]) -> 
     assert re.fullmatch(r"0\t\d+\.\d+", first)
     assert re.fullmatch(r"Avg latency: \d+\.\d{4} ms", average)
     assert re.fullmatch(r"Percentiles: 50th = \d+, 99th = \d+, 99\.9th = \d+", shares)
+
+
+def test_json(cluster: DataCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    cluster.fill("t", b"from before")
+    assert main(["host:9001", "t", "3", "all", "10", "--json"]) == 0
+    captured = capsys.readouterr()
+    found = json.loads(captured.out)
+    assert found["records"] == 3
+    assert 0 <= found["p50_latency_ms"] <= found["p999_latency_ms"]
+    assert found["average_latency_ms"] > 0
+    assert re.fullmatch(r"0\t\d+\.\d+\n", captured.err)
 
 
 def test_a_topic_is_created(cluster: DataCluster, capsys: pytest.CaptureFixture[str]) -> None:

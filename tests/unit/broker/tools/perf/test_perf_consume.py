@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from odradek.broker.tools.perf.perf_consume import main
@@ -23,6 +25,18 @@ def test_its_lines(filled: DataCluster, capsys: pytest.CaptureFixture[str]) -> N
     assert line.split(", ")[2] == "0.0625"
     assert line.split(", ")[4] == "64"
     assert metrics[0].endswith("records-consumed-total : 64")
+
+
+def test_json(filled: DataCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    detailed = ["--show-detailed-stats", "--reporting-interval", "1", "--timeout", "20", "--print-metrics"]
+    assert main([*BASE, "--messages", "65", "--json", *detailed]) == 0
+    captured = capsys.readouterr()
+    found = json.loads(captured.out)
+    assert (found["records"], found["consumed_megabytes"]) == (64, 0.0625)
+    assert found["start_time_ms"] < found["end_time_ms"]
+    assert found["metrics"]["records-consumed-total"] == 64
+    assert found["intervals"][-1]["records"] == 64
+    assert "WARNING: Exiting before" in captured.err
 
 
 def test_too_few_records(filled: DataCluster, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -27,6 +28,18 @@ def test_records_and_their_line(cluster: DataCluster, capsys: pytest.CaptureFixt
     assert "producer-metrics:record-send-total : 300" in metrics
     assert {len(value or b"") for value in values(cluster)} == {10}
     assert len(values(cluster)) == 300
+
+
+def test_json(cluster: DataCluster, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "lines"
+    path.write_text("one\n")
+    assert main(["--num-records", "3", "--payload-file", str(path), "--json", "--print-metrics", *BASE]) == 0
+    captured = capsys.readouterr()
+    found = json.loads(captured.out)
+    assert found["records_sent"] == found["metrics"]["record-send-total"] == 3
+    assert found["p50_latency_ms"] <= found["p999_latency_ms"] <= found["max_latency_ms"]
+    assert found["records_per_second"] >= 0
+    assert "Number of messages read: 1" in captured.err
 
 
 def test_other_payloads(cluster: DataCluster, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def test_the_lines_of_a_producer() -> None:
     assert lines == ["2 records sent, 0.4 records/sec (0.40 MB/sec), 20.0 ms avg latency, 30.0 ms max latency."]
     statistics.record(20, 1_048_576, 7_000)
     statistics.record(40, 1_048_576, 9_000)
-    assert statistics.total_line(9_000) == (
+    assert statistics.total(9_000).line == (
         "4 records sent, 0.500000 records/sec (0.50 MB/sec), 25.00 ms avg latency, 40.00 ms max latency, "
         "30 ms 50th, 40 ms 95th, 40 ms 99th, 40 ms 99.9th."
     )
@@ -29,7 +29,7 @@ def test_the_lines_of_a_producer() -> None:
 
 
 def test_without_records() -> None:
-    line = ProduceStatistics(0, 5, print).total_line(5)
+    line = ProduceStatistics(0, 5, print).total(5).line
     assert line.startswith("0 records sent, 0.000000 records/sec (0.00 MB/sec), 0.00 ms avg latency")
 
 
@@ -51,8 +51,10 @@ def test_the_lines_of_a_consumer() -> None:
         "fetch.time.ms, fetch.MB.sec, fetch.nMsg.sec"
     )
     assert consume_header(detailed=True).startswith("time, threadId, data.consumed.in.MB")
-    assert consume_figures(2 * 1_048_576, 10, 1_000, 500) == ("2.0000", "10.0000", "4.0000", "20.0000")
-    assert consume_figures(0, 0, 0, 0) == ("0.0000",) * 4
+    assert consume_figures(2 * 1_048_576, 10, 1_000, 500) == (2.0, 2.0, 10, 10.0, 500, 500, 4.0, 20.0)
+    of_interval = consume_figures(2 * 1_048_576, 10, 1_000, 0, before=(1_048_576, 4))
+    assert of_interval.fields == "2.0000, 1.0000, 10, 6.0000, 0, 1000, 1.0000, 6.0000"
+    assert consume_figures(0, 0, 0, 0).fields == "0.0000, 0.0000, 0, 0.0000, 0, 0, 0.0000, 0.0000"
 
 
 def test_dates() -> None:
