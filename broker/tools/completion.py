@@ -109,8 +109,9 @@ def _zsh(found: Sequence[Place]) -> str:
             values.append(f"        {patterns}) {reply}; return ;;")
         items = [_described(name, text) for name, text in place.commands.items()]
         items += [_described(choice, "") for choice in place.choices]
-        items += [_described(name, flag.text) for flag in place.flags for name in flag.names]
-        words.append(f"        '{place.key}') offered=({' '.join(items)}); files={int(place.takes_files)} ;;")
+        options = [_described(name, flag.text) for flag in place.flags for name in flag.names]
+        arrays = f"offered=({' '.join(items)}); options=({' '.join(options)})"
+        words.append(f"        '{place.key}') {arrays}; files={int(place.takes_files)} ;;")
     return _ZSH.format(places=_known_places(found), values="\n".join(values), words="\n".join(words))
 
 
@@ -169,7 +170,7 @@ _ZSH: Final = """\
 # zsh completion for odradek: source <(odradek completion zsh), or as the file _odradek in a directory of fpath
 _odradek() {{
     local place='' files=0 word
-    local -a offered
+    local -a offered options
     for word in ${{words[2,CURRENT-1]}}; do
         case "$place $word" in
         {places}) place="$place $word" ;;
@@ -181,7 +182,8 @@ _odradek() {{
     case "$place" in
 {words}
     esac
-    _describe -o odradek offered
+    (( $#offered )) && _describe odradek offered
+    _describe -o option options  # only behind a hyphen
     (( files )) && _files
     return 0
 }}

@@ -10,7 +10,8 @@ import struct
 import subprocess
 import termios
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Self
 
 import pyte
@@ -25,13 +26,19 @@ TERMINAL = {"TERM": "xterm-256color", "LINES": str(LINES), "COLUMNS": str(COLUMN
 class Terminal:
     """Runs a command until the end of a `with` block."""
 
-    def __init__(self, command: Sequence[str]) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        environment: Mapping[str, str] = os.environ,
+        directory: str | Path = REPOSITORY,
+    ) -> None:
         self._screen = pyte.Screen(COLUMNS, LINES)
         self._stream = pyte.ByteStream(self._screen)
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
         self.process = subprocess.Popen(
-            command, stdin=slave, stdout=slave, stderr=slave, cwd=REPOSITORY, env={**os.environ, **TERMINAL}
+            command, stdin=slave, stdout=slave, stderr=slave, cwd=directory, env={**environment, **TERMINAL}
         )
         os.close(slave)
 
