@@ -23,7 +23,7 @@ from odradek.broker.tools.data.produce_options import (
     producer_config,
     producer_settings,
 )
-from odradek.broker.tools.data.producer.partitioner import PARTITIONERS
+from odradek.broker.tools.data.producer.partitioner import PARTITIONERS, random_below
 from odradek.broker.tools.data.producer.producer import Producer, ProducerConfig
 from odradek.broker.tools.data.records.record_reader import (
     MAX_RECORD_BYTES,
@@ -100,7 +100,7 @@ class _Work:
         """Records of the open transaction."""
 
     async def __call__(self, client: DataClient, interrupts: Interrupts) -> None:
-        producer = Producer(client, self._config, PARTITIONERS[self._options.partitioner](_random_below))
+        producer = Producer(client, self._config, PARTITIONERS[self._options.partitioner](random_below))
         try:
             await interrupts.during(producer.start())
             try:
@@ -195,11 +195,6 @@ def _json_parser() -> Callable[[bytes, int], InputRecord]:
     from odradek.broker.tools.data.records.json_lines import json_record  # lines without JSON do not pay for it
 
     return json_record
-
-
-def _random_below(limit: int) -> int:
-    """For the partitioner. The module `secrets` would load OpenSSL's hashes."""
-    return int.from_bytes(os.urandom(8)) % limit
 
 
 def _header(text: str) -> tuple[str, bytes | None]:

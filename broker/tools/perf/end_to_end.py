@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from random import Random
-from secrets import randbelow
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.tools.command.failures import CommandFailed, check
@@ -20,7 +19,7 @@ from odradek.broker.tools.data.consume_options import fetch_config
 from odradek.broker.tools.data.consumer.consumer import Consumer, ConsumerConfig, Subscription
 from odradek.broker.tools.data.consumer.offset_choice import END
 from odradek.broker.tools.data.produce_options import producer_config
-from odradek.broker.tools.data.producer.partitioner import PARTITIONERS
+from odradek.broker.tools.data.producer.partitioner import PARTITIONERS, random_below
 from odradek.broker.tools.data.producer.producer import Producer
 from odradek.broker.tools.data.records.record_reader import InputRecord
 from odradek.broker.tools.perf.statistics import percentiles
@@ -78,7 +77,7 @@ class _Work:
         await client.refresh([self._topic])
         if not client.cluster.partition_count(self._topic):
             await interrupts.during(_create_topic(client, self._topic, self._out))
-        producer = Producer(client, self._producer_config, PARTITIONERS["murmur2"](randbelow))
+        producer = Producer(client, self._producer_config, PARTITIONERS["murmur2"](random_below))
         consumer = Consumer(client, self._consumer_config, Subscription(topics=frozenset({self._topic})))
         try:
             await interrupts.during(self._measure(client.clock, producer, consumer))

@@ -15,6 +15,8 @@ from odradek.broker.tools.command.failures import CommandFailed
 LETTERS: Final = 65_536
 """Random letters that are made once; each record has another part of them."""
 
+_LETTER_OF_BYTE: Final = bytes(ord("A") + byte % 26 for byte in range(256))
+
 Payload = Callable[[int], bytes]
 """From the number of a record to its value."""
 
@@ -22,9 +24,9 @@ Payload = Callable[[int], bytes]
 def random_payload(size: int) -> Payload:
     """Upper-case letters, the same in each run."""
     rng = Random(0)
-    letters = bytes(rng.choices(range(65, 91), k=LETTERS))
+    letters = rng.randbytes(LETTERS).translate(_LETTER_OF_BYTE)
     pool = letters * (size // LETTERS + 2)
-    starts = [rng.randrange(LETTERS) for _ in range(1024)]
+    starts = [rng.getrandbits(16) for _ in range(1024)]
 
     def payload(number: int) -> bytes:
         start = starts[number % 1024]

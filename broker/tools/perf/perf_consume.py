@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from secrets import randbelow
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.tools.command.arguments import command_parser
@@ -18,6 +17,7 @@ from odradek.broker.tools.data.client.running import run_with_client
 from odradek.broker.tools.data.consume_options import fetch_config, group_config
 from odradek.broker.tools.data.consumer.consumer import Consumer, ConsumerConfig, Subscription
 from odradek.broker.tools.data.consumer.offset_choice import BEGINNING, END
+from odradek.broker.tools.data.producer.partitioner import random_below
 from odradek.broker.tools.perf.statistics import MEGABYTE, consume_figures, consume_header, date_format
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("-b", "--bootstrap-server", "--broker-list", metavar="HOST:PORT,...")
     parser.add_argument("--topic", required=True)
     parser.add_argument("--messages", type=int, required=True, metavar="N", help="stop after N records")
-    parser.add_argument("--group", default=f"perf-consumer-{randbelow(100_000)}")
+    parser.add_argument("--group", default=f"perf-consumer-{random_below(100_000)}")
     parser.add_argument("--fetch-size", type=int, default=MEGABYTE, metavar="BYTES", help="default 1048576")
     parser.add_argument("--from-latest", action="store_true", help="begin at the end without a committed offset")
     parser.add_argument("--timeout", type=int, default=10_000, metavar="MS", help="between records; default 10000")

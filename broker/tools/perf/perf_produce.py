@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from functools import partial
-from secrets import randbelow
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.tools.command.arguments import command_parser
@@ -17,7 +16,7 @@ from odradek.broker.tools.command.output import Output
 from odradek.broker.tools.data.client.properties import PRODUCER_KEYS, gather
 from odradek.broker.tools.data.client.running import run_with_client
 from odradek.broker.tools.data.produce_options import producer_config
-from odradek.broker.tools.data.producer.partitioner import PARTITIONERS
+from odradek.broker.tools.data.producer.partitioner import PARTITIONERS, random_below
 from odradek.broker.tools.data.producer.producer import Producer, ProducerConfig
 from odradek.broker.tools.data.records.record_reader import InputRecord
 from odradek.broker.tools.perf.payloads import Payload, file_payload, monotonic_payload, random_payload
@@ -101,7 +100,7 @@ class _Work:
         self._payload = payload
 
     async def __call__(self, client: DataClient, interrupts: Interrupts) -> None:
-        producer = Producer(client, self._config, PARTITIONERS["murmur2"](randbelow))
+        producer = Producer(client, self._config, PARTITIONERS["murmur2"](random_below))
         try:
             await interrupts.during(producer.start())
             statistics = ProduceStatistics(self._options.num_records, client.clock.time_ms(), self._out.note)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.tools.admin.client.admin_client import run
-from odradek.broker.tools.admin.configs import config_resources, user_configs
+from odradek.broker.tools.admin.configs import config_resources
 from odradek.broker.tools.admin.configs.config_entities import DEFAULT, ENTITY_TYPES, configs_to_add, entities_of
 from odradek.broker.tools.command.arguments import add_actions, add_client_options, command_parser
 
@@ -101,13 +101,16 @@ def _keys(text: str) -> list[str]:
 
 async def _work(client: AdminClient, out: Output, options: argparse.Namespace) -> None:
     entities = entities_of(options)
-    is_resource = entities.type in config_resources.RESOURCE_TYPES
-    if options.action == "describe":
-        if is_resource:
-            await config_resources.describe(client, out, entities, with_all=options.all)
+    is_change = options.action == "alter"
+    added = configs_to_add(options.add_config, options.add_config_file) if is_change else {}
+    if entities.type not in config_resources.RESOURCE_TYPES:
+        from odradek.broker.tools.admin.configs import user_configs  # loads JSON and OpenSSL's hashes
+
+        if is_change:
+            await user_configs.alter(client, out, entities, added, options.delete_config)
         else:
             await user_configs.describe(client, out, entities)
-        return
-    added = configs_to_add(options.add_config, options.add_config_file)
-    alter = config_resources.alter if is_resource else user_configs.alter
-    await alter(client, out, entities, added, options.delete_config)
+    elif is_change:
+        await config_resources.alter(client, out, entities, added, options.delete_config)
+    else:
+        await config_resources.describe(client, out, entities, with_all=options.all)

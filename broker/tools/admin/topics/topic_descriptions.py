@@ -9,10 +9,10 @@ Kafka: TopicCommand.TopicDescription, TopicCommand.PartitionDescription.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.broker.tools.admin.cluster.cluster import describe_partition, ids_text
+from odradek.broker.tools.admin.topics.topic_selection import OVERRIDES
 from odradek.broker.tools.hash_order import order_of_names
 from odradek.controller.model.config_codes import ConfigSource
 from odradek.protocol.codec.primitives import ZERO_UUID, uuid_to_text
@@ -25,12 +25,9 @@ if TYPE_CHECKING:
     from odradek.protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
 
 MIN_ISR: Final = "min.insync.replicas"
-OVERRIDES: Final = "topics_with_overrides"
-"""This report selects topics; the others select partitions."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Described:
+class _Described(NamedTuple):
     """A partition and the values that the reports compare it with."""
 
     partition: MetadataResponsePartition

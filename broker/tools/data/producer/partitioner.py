@@ -9,6 +9,7 @@ Kafka: BuiltInPartitioner, Utils.murmur2.
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections.abc import Callable, Sequence
 from struct import Struct
@@ -18,6 +19,11 @@ _MASK: Final = 0xFFFFFFFF
 _SEED: Final = 0x9747B28C
 _M: Final = 0x5BD1E995
 _WORD: Final = Struct("<I")
+
+
+def random_below(limit: int) -> int:
+    """For the partitioners of a command. The module `secrets` would load OpenSSL's hashes."""
+    return int.from_bytes(os.urandom(8)) % limit
 
 
 def murmur2(data: bytes) -> int:

@@ -29,14 +29,24 @@ RUN_CLASS: Final = (
 )
 
 
+SERVERS: Final = "{servers}"
+
+
 class Pair(NamedTuple):
-    """A command and Apache's tool, with their arguments; both get --bootstrap-server, too."""
+    """A command and Apache's tool, with their arguments. Both get --bootstrap-server, too, unless `SERVERS` has a place
+    in them.
+    """
 
     ours: tuple[str, ...]
     tool: str
     theirs: tuple[str, ...]
     stdin: bytes = b""
 
+
+_ONE_RECORD: Final = (
+    *("--topic", TOPIC, "--num-records", "1", "--record-size", "10", "--throughput", "-1"),
+    *("--producer-props", f"bootstrap.servers={SERVERS}"),
+)
 
 PAIRS: Final = {
     "topics": Pair(("topics", "--list"), "topics", ("--list",)),
@@ -55,6 +65,24 @@ PAIRS: Final = {
     ),
 }
 
+MORE_PAIRS: Final = {
+    "topics-describe": Pair(("topics", "--describe"), "topics", ("--describe",)),
+    "groups-describe": Pair(
+        ("groups", "--describe", "--all-groups"), "consumer-groups", ("--describe", "--all-groups")
+    ),
+    "log-dirs": Pair(("log-dirs", "--describe"), "log-dirs", ("--describe",)),
+    "api-versions": Pair(("api-versions",), "broker-api-versions", ()),
+    "transactions": Pair(("transactions", "list"), "transactions", ("list",)),
+    "reassign": Pair(("reassign", "--list"), "reassign-partitions", ("--list",)),
+    "perf-produce": Pair(("perf", "produce", *_ONE_RECORD), "producer-perf-test", _ONE_RECORD),
+    "perf-consume": Pair(
+        ("perf", "consume", "-b", SERVERS, "--topic", TOPIC, "--messages", "1"),
+        "consumer-perf-test",
+        ("--topic", TOPIC, "--messages", "1"),
+    ),
+}
+"""Only with --full."""
+
 
 @contextmanager
 def _odradek(contenders: Contenders, label: str) -> Iterator[Side]:
@@ -70,13 +98,18 @@ def _odradek(contenders: Contenders, label: str) -> Iterator[Side]:
 
 
 def drive(pair: Pair, side: Side) -> Figures:
-    servers = ("--bootstrap-server", side.bootstrap)
     if side.label == JAVA:
-        command = java_command(TOOL_CLASSES[pair.tool], *servers, *pair.theirs, options=RUN_CLASS)
+        arguments = _with_servers(pair.theirs, side.bootstrap)
+        command = java_command(TOOL_CLASSES[pair.tool], *arguments, options=RUN_CLASS)
     else:
         odradek = str(Path(sys.executable).with_name("odradek"))
-        command = [odradek, pair.ours[0], *servers, *pair.ours[1:]]
+        command = [odradek, pair.ours[0], *_with_servers(pair.ours[1:], side.bootstrap)]
     return time_of(command, pair.stdin)
+
+
+def _with_servers(arguments: Sequence[str], servers: str) -> list[str]:
+    placed = [argument.replace(SERVERS, servers) for argument in arguments]
+    return placed if placed != list(arguments) else ["--bootstrap-server", servers, *placed]
 
 
 def time_of(command: Sequence[str], stdin: bytes) -> Figures:
@@ -105,6 +138,7 @@ WORKLOADS: Final = tuple(
         setup=SETUP,
         drive=partial(drive, pair),
         warm_up=1,  # it fills the cache of compiled modules
+        main=name in PAIRS,
     )
-    for name, pair in PAIRS.items()
+    for name, pair in {**PAIRS, **MORE_PAIRS}.items()
 )

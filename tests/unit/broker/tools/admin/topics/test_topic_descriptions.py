@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.broker.tools.admin.topics.topic_descriptions import OVERRIDES, describe
+from odradek.broker.tools.admin.topics.topic_descriptions import describe
+from odradek.broker.tools.admin.topics.topic_selection import OVERRIDES
 from odradek.protocol.messages.describe_configs import DescribeConfigsResourceResult
 from odradek.protocol.messages.list_partition_reassignments import OngoingPartitionReassignment
 from odradek.protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
