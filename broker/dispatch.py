@@ -213,7 +213,7 @@ class Dispatcher:
                 counter.left -= 1
                 if not counter.left:
                     sampled = counter.sample()
-                    observer = RequestObservers((sampled,) if observer is None else (observer, sampled))
+                    observer = sampled if observer is None else RequestObservers((observer, sampled))
             times = None if observer is None else RequestTimes(observer, self._now_ns, self._now_ns(), frame[position:])
             if not connection.is_authenticated:
                 connection.abort(CloseReason.NOT_AUTHENTICATED, f"{header} before authentication")

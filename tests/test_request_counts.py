@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.benchmarks.counts.counting import Calls
 from tests.benchmarks.counts.recorded import recorded
 from tests.benchmarks.counts.sequences import SEQUENCES, broker_with_topic, count
+from tests.benchmarks.metrics_cost.instructions import Mode, brokers
+from tests.benchmarks.metrics_cost.loads import LOADS
 
 SLACK_CALLS = 0.5
 """A callback of a thread pool may run among the requests. One call more in each request is more than this."""
@@ -20,6 +23,10 @@ SLACK_SYSTEM_CALLS = 0.1
 
 SLACK_BYTES = 1_024
 """The interpreter keeps some memory for reuse, more or less of it."""
+
+
+CALLS_MORE_MAX = {Mode.COUNTED: 8, Mode.TIMED: 45}
+"""Of a request with one partition, when metrics are on."""
 
 
 @pytest.mark.parametrize("name", SEQUENCES)
@@ -36,3 +43,17 @@ def test_a_request_costs_no_more_than_recorded(name: str, tmp_path: Path) -> Non
 
 def test_every_sequence_is_recorded_and_no_other() -> None:
     assert list(recorded()) == list(SEQUENCES)
+
+
+def test_metrics_add_few_calls_to_a_request(tmp_path: Path) -> None:
+    """`make bench ARGS=metrics_instructions` has the cost of these calls."""
+    with brokers(tmp_path) as modes:
+        for load in LOADS[:4]:
+            found = {}
+            for mode, requests in modes.items():
+                frame = requests.prepared(load)
+                calls = Calls()
+                calls.during(lambda requests=requests, frame=frame: requests.run(frame, 20))  # type: ignore[misc]
+                found[mode] = (calls.python.total() + calls.native.total()) / 20
+            for mode, more_max in CALLS_MORE_MAX.items():
+                assert 0 < found[mode] - found[Mode.OFF] <= more_max, (load.name, mode, found)

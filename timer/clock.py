@@ -32,14 +32,14 @@ class SystemClock:
 
     __slots__ = ()
 
+    monotonic_ns = staticmethod(time.monotonic_ns)
+    """Called eight times for a request whose times are taken, so without a function of Python in between."""
+
     def time_ms(self) -> int:
         return time.time_ns() // 1_000_000
 
     def monotonic_ms(self) -> int:
         return time.monotonic_ns() // 1_000_000
-
-    def monotonic_ns(self) -> int:
-        return time.monotonic_ns()
 
 
 class AdjustableClock(SystemClock):

@@ -51,7 +51,7 @@ the README under [Not yet](../README.md#not-yet).
 Those that have no meaning here are [below](#without-a-meaning-here).
 
 [monitoring/](monitoring/) has a dashboard for Grafana and alert rules for Prometheus. Times are measured for a
-sample of 50 requests a second of each API, and weighted; requests, errors, records and bytes are all counted.
+sample of 20 requests a second of each API, and weighted; requests, errors, records and bytes are all counted.
 """
 
 _TABLES: Final = (

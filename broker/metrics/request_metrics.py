@@ -1,9 +1,9 @@
 """Counts requests by API: how many, how long each part took, how large they were, how they ended.
 
 Every request and every error is counted. Times and sizes are taken of a sample, `SAMPLES_PER_SECOND` of each API and
-version: to time each request would cost a fifth of the processor time of small ones. A request of the sample stands
-for as many as there are between two of them, so that busy minutes weigh more than idle ones. Below that rate every
-request is in it.
+version: to time each request would cost a tenth to a sixth of the processor time of small ones. A request of the sample
+stands for those since the one before it, so that busy minutes weigh more than idle ones. Below that rate every request
+is in it, but for those after the first `SAMPLES_A_BURST` of a burst.
 
 Kafka: RequestMetrics, RequestChannel.Metrics, RequestChannel.updateErrorMetrics.
 """
@@ -30,17 +30,17 @@ CONSUMER_FETCH: Final = "FetchConsumer"
 FOLLOWER_FETCH: Final = "FetchFollower"
 VERIFY_PARTITIONS_IN_TXN: Final = "AddPartitionsToTxnVerification"
 
-GENERATION_NS: Final = 60_000_000_000
+GENERATION_MS: Final = 60_000
 
-SAMPLES_PER_SECOND: Final = 50
-"""Requests whose times are taken: 15,000 in the five minutes of a histogram, of which Apache Kafka keeps 1028."""
+SAMPLES_PER_SECOND: Final = 20
+"""Requests whose times are taken: 6,000 in the five minutes of a histogram, of which Apache Kafka keeps 1028."""
 
-SAMPLES_A_BURST: Final = 8
+SAMPLES_A_BURST: Final = 4
 """After so many within a tick, the share of the sample is halved; the first time it falls to `FIRST_SHARE`."""
 
-FIRST_SHARE: Final = 16
+FIRST_SHARE: Final = 32
 """One in so many. Where load comes in short bursts, each begins with every request in the sample: of 250 requests at
-once, 19 are in it, with a share that is only halved 40.
+once, 9 are in it, with a share that is only halved 24.
 """
 
 FIRST_VERSION_WITH_REPLICA_STATE: Final = 15
@@ -74,17 +74,20 @@ class RequestMetrics:
         """Of Fetch and Produce: the time of writing records anew."""
         self.temporary_memory_bytes = Histogram()
         """Of Fetch and Produce: the memory that this took."""
-
-    @property
-    def _histograms(self) -> tuple[Histogram, ...]:
-        return (*self.times, self.request_bytes, self.message_conversions_time, self.temporary_memory_bytes)
+        self._mostly_zero = (*self.times, self.message_conversions_time, self.temporary_memory_bytes)
+        self._weight = 0
+        """Of the sample since the last generation began."""
 
     def completed(self, size: int, times: RequestTimes) -> None:
-        """A request of the sample is over."""
+        """A request of the sample is over. Only values above 0 go into the histograms here: most are 0."""
         weight = times.weight
+        self._weight += weight
         self.request_bytes.update(size, weight)
-        self.message_conversions_time.update((times.message_conversions_ns + _HALF_MS) // _MS, weight)
-        self.temporary_memory_bytes.update(times.temporary_bytes, weight)
+        if times.throttle_ms or times.temporary_bytes or times.completed_ns - times.started_ns >= _HALF_MS:
+            self._update(times, weight)
+
+    def _update(self, times: RequestTimes, weight: int) -> None:
+        """Of a request that took some time: no part of it takes longer than the whole."""
         moments = (
             times.started_ns,
             times.dequeued_ns,
@@ -97,18 +100,41 @@ class RequestMetrics:
             max(0, after - before + _HALF_MS) // _MS for before, after in pairwise(moments)
         )
         total = (times.completed_ns - times.started_ns + _HALF_MS) // _MS
-        parts = (queue, local, remote, times.throttle_ms, response_queue, send, total)
-        for histogram, value in zip(self.times, parts, strict=True):
-            histogram.update(value, weight)
+        conversions = (times.message_conversions_ns + _HALF_MS) // _MS
+        parts = (
+            queue,
+            local,
+            remote,
+            times.throttle_ms,
+            response_queue,
+            send,
+            total,
+            conversions,
+            times.temporary_bytes,
+        )
+        for histogram, value in zip(self._mostly_zero, parts, strict=True):
+            if value:
+                histogram.update(value, weight)
 
     def settle(self) -> None:
         """Let the histograms count all requests, not only what the sample stands for."""
+        self._add_zeros()
         count = sum(self.by_version.values())
-        for histogram in self._histograms:
+        for histogram in (self.request_bytes, *self._mostly_zero):
             histogram.count = count
 
+    def _add_zeros(self) -> None:
+        """The part of the sample that is not in a histogram has the value 0."""
+        for histogram in self._mostly_zero:
+            current = histogram.current
+            if zeros := self._weight - sum(current.values()) + current.get(0, 0):
+                current[0] = zeros
+
     def begin_generation(self) -> None:
-        for histogram in self._histograms:
+        """Drop the oldest minute of the histograms."""
+        self._add_zeros()
+        self._weight = 0
+        for histogram in (self.request_bytes, *self._mostly_zero):
             histogram.begin_generation()
 
 
@@ -127,7 +153,9 @@ class ApiCounter:
         "_metrics",
         "_name",
         "_samples",
+        "_seen",
         "_version",
+        "_weight",
         "left",
         "plain",
         "requests",
@@ -149,6 +177,11 @@ class ApiCounter:
         """One request of so many is in the sample."""
         self.left = 1
         self._samples = 0
+        """Since the last tick."""
+        self._seen = 0
+        """The requests since then up to the last one of the sample."""
+        self._weight = 1
+        """How many requests the last one of the sample stands for: itself and those before it."""
 
     # Of each request
 
@@ -183,6 +216,8 @@ class ApiCounter:
 
     def sample(self) -> RequestObserver:
         self._samples += 1
+        self._weight = self._every
+        self._seen += self._every
         if not self._samples % SAMPLES_A_BURST:
             self._every = max(FIRST_SHARE, 2 * self._every)  # load sets in: `adjust` comes too late
         self.left = self._every
@@ -193,25 +228,20 @@ class ApiCounter:
         if self._every == 1 and not self._samples:
             return
         wanted = max(1, SAMPLES_PER_SECOND * elapsed_ms // 1000)
-        self._every = max(1, self._every // 2, self._every * self._samples // wanted)
+        self._every = max(1, self._every // 2, self._seen // wanted)
         self.left = min(self.left, self._every)
-        self._samples = 0
+        self._samples = self._seen = 0
 
     def request_decoded(self, ctx: RequestContext, request: Request) -> None:
         assert ctx.times is not None
-        ctx.times.metric_name = self._name_of(request)
-        ctx.times.weight = self._every
+        ctx.times.weight = self._weight
 
     def response_made(self, ctx: RequestContext, response: Response | None) -> None:
         """Nothing: `count_response` counts the errors."""
 
     def request_completed(self, ctx: RequestContext) -> None:
         assert ctx.times is not None
-        self._meters.completed(ctx.times.metric_name, ctx.size, ctx.times)
-
-    def _name_of(self, request: Request) -> str:
-        """Kafka's name for the metrics of this request."""
-        return self._name
+        self._metrics.completed(ctx.size, ctx.times)
 
 
 class OwnCodeCounter(ApiCounter):
@@ -252,16 +282,18 @@ class FetchCounter(ApiCounter):
             self._meters.of(name).by_version[self._version] += requests
         super().settle()
 
-    def request_completed(self, ctx: RequestContext) -> None:
-        super().request_completed(ctx)
+    def request_decoded(self, ctx: RequestContext, request: Request) -> None:
+        super().request_decoded(ctx, request)
         assert ctx.times is not None
-        self._metrics.completed(ctx.size, ctx.times)
-
-    def _name_of(self, request: Request) -> str:
         assert isinstance(request, FetchRequest)
         has_state = self._version >= FIRST_VERSION_WITH_REPLICA_STATE
         replica_id = request.replica_state.replica_id if has_state else request.replica_id
-        return FOLLOWER_FETCH if replica_id >= 0 else CONSUMER_FETCH
+        ctx.times.metric_name = FOLLOWER_FETCH if replica_id >= 0 else CONSUMER_FETCH
+
+    def request_completed(self, ctx: RequestContext) -> None:
+        super().request_completed(ctx)
+        assert ctx.times is not None
+        self._meters.of(ctx.times.metric_name).completed(ctx.size, ctx.times)
 
 
 class FollowerFetchCounter(FetchCounter):
@@ -280,6 +312,15 @@ class AddPartitionsToTxnCounter(ApiCounter):
 
     def count_request(self, ctx: RequestContext, request: Request) -> None:
         self._meters.of(self._name_of(request)).by_version[self._version] += 1
+
+    def request_decoded(self, ctx: RequestContext, request: Request) -> None:
+        super().request_decoded(ctx, request)
+        assert ctx.times is not None
+        ctx.times.metric_name = self._name_of(request)
+
+    def request_completed(self, ctx: RequestContext) -> None:
+        assert ctx.times is not None
+        self._meters.of(ctx.times.metric_name).completed(ctx.size, ctx.times)
 
     def count_response(self, ctx: RequestContext, response: Response | None) -> None:
         self._count_codes(ctx, response)
@@ -303,7 +344,8 @@ class RequestMeters:
     def __init__(self) -> None:
         self.by_name: dict[str, RequestMetrics] = {}
         self._counters: list[ApiCounter] = []
-        self._generation_ends_ns = 0
+        self._generation_ms = 0
+        """How long the generation of the histograms has lasted."""
 
     def counter(self, key: ApiKey, version: int) -> RequestCounter:
         plain = OwnCodeCounter if has_own_code_only(API[key].response_type()) else ApiCounter
@@ -312,22 +354,21 @@ class RequestMeters:
         return counter
 
     def adjust(self, elapsed_ms: int) -> None:
-        """Choose the shares of the sample by the requests of the last `elapsed_ms`."""
+        """Choose the shares of the sample by the requests of the last `elapsed_ms`; once a minute, drop the oldest
+        minute of the histograms.
+        """
         for counter in self._counters:
             counter.adjust(elapsed_ms)
+        self._generation_ms += elapsed_ms
+        if self._generation_ms >= GENERATION_MS:
+            self._generation_ms = 0
+            for metrics in self.by_name.values():
+                metrics.begin_generation()
 
     def settle(self) -> None:
         """Let `by_name` have all requests that are counted."""
         for counter in self._counters:
             counter.settle()
-
-    def completed(self, name: str, size: int, times: RequestTimes) -> None:
-        """A request of the sample is over."""
-        if times.completed_ns >= self._generation_ends_ns:
-            self._generation_ends_ns = times.completed_ns + GENERATION_NS
-            for metrics in self.by_name.values():
-                metrics.begin_generation()
-        self.of(name).completed(size, times)
 
     def of(self, name: str) -> RequestMetrics:
         """The counters of a name, made with its first request."""

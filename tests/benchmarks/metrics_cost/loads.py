@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from odradek.protocol.api import ApiKey
-from odradek.protocol.codec.schema import Request
+from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.headers import RequestHeader, encode_request
 from tests.benchmarks.parts.bench_storage import batch_of
@@ -32,13 +32,19 @@ SETTINGS: Final = {
 """Of the brokers, beside whether metrics are on."""
 
 
+class Caller(Protocol):
+    """Asks a broker, over a socket or in the same process."""
+
+    def call(self, request: Request, version: int) -> Response: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Load:
     """`requests` of them take the broker about a fortieth of a second."""
 
     name: str
     requests: int
-    frame: Callable[[RawClient], bytes]
+    frame: Callable[[Caller], bytes]
     """The request as bytes, with its length; made once, with whatever the broker must have before it."""
 
 
@@ -48,7 +54,7 @@ def run(client: RawClient, frame: bytes, requests: int) -> None:
         client.receive_frame()
 
 
-def prepare(client: RawClient) -> None:
+def prepare(client: Caller) -> None:
     """Make the topic, and write to each partition what fetches read."""
     topic = {"name": TOPIC, "num_partitions": PARTITIONS, "replication_factor": 1}
     answer: Any = client.call(build(ApiKey.CREATE_TOPICS, timeout_ms=30_000, topics=[topic]), 7)
@@ -67,14 +73,14 @@ def _bytes_of(request: Request, version: int) -> bytes:
     return len(payload).to_bytes(4, "big") + payload
 
 
-def _produce(size: tuple[int, int], partitions: int) -> Callable[[RawClient], bytes]:
+def _produce(size: tuple[int, int], partitions: int) -> Callable[[Caller], bytes]:
     return lambda _: _bytes_of(_produced(size, range(partitions)), 11)
 
 
-def _fetch(partitions: int) -> Callable[[RawClient], bytes]:
+def _fetch(partitions: int) -> Callable[[Caller], bytes]:
     """The first batch of each partition."""
 
-    def frame(client: RawClient) -> bytes:
+    def frame(client: Caller) -> bytes:
         described: Any = client.call(build(ApiKey.METADATA, topics=[{"name": TOPIC}]), 12)
         parts = [{"partition": index, "fetch_offset": 0, "partition_max_bytes": 1} for index in range(partitions)]
         topics = [{"topic_id": described.topics[0].topic_id, "partitions": parts}]
@@ -84,7 +90,7 @@ def _fetch(partitions: int) -> Callable[[RawClient], bytes]:
     return frame
 
 
-def _heartbeat(client: RawClient) -> bytes:
+def _heartbeat(client: Caller) -> bytes:
     """Of the only member of a group, whose session does not end during the measurement."""
     client.call(build(ApiKey.FIND_COORDINATOR, coordinator_keys=["g"]), 4)
     protocols = [{"name": "range", "metadata": b""}]

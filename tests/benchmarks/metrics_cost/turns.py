@@ -106,3 +106,8 @@ def interval(ratios: Ratios, draws: int = DRAWS, seed: int = 1) -> Interval:
     )
     tail = int(draws * (1 - CONFIDENCE) / 2)
     return Interval(statistics.median(ratio for pair in ratios for ratio in pair), medians[tail], medians[-1 - tail])
+
+
+def percent(ratio: float) -> str:
+    """What the ratio is above 1."""
+    return f"{(ratio - 1) * 100:+.1f} %"

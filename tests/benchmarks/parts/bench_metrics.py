@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from tests.benchmarks.measure import percentile
-from tests.benchmarks.metrics_cost.turns import interval, measured
+from tests.benchmarks.metrics_cost.turns import interval, measured, percent
 from tests.support.processes.odradek_process import OdradekBroker, running
 from tests.support.processes.ports import free_port
 from tests.support.wire.raw_client import RawClient
@@ -31,10 +31,6 @@ def measure_cost(directory: Path) -> None:
         for name, ratios in measured(directory / title.replace(" ", "_"), on=on).items():
             found = interval(ratios)
             print(f"    {name:48} {percent(found.median)} [{percent(found.low)}, {percent(found.high)}]", flush=True)
-
-
-def percent(ratio: float) -> str:
-    return f"{(ratio - 1) * 100:+.1f} %"
 
 
 def measure_scrape(directory: Path, partitions: int = 10_000) -> None:

@@ -48,6 +48,7 @@ class ScrapedBroker:
         )
         dispatcher = cast("Dispatcher", broker.services.spawn.__self__)  # type: ignore[attr-defined]
         self.metrics = Metrics(broker.services, cast("SocketServer", sockets), dispatcher.count_with)
+        self.sources = self.metrics._sources
 
     def scrape(self, accept: str = "") -> Scraped:
         """One scrape; the broker's timer runs what is due."""

@@ -5,7 +5,7 @@ from typing import cast
 
 from odradek.broker.metrics.error_counts import CODES_A_STEP
 from odradek.broker.metrics.request_metrics import (
-    GENERATION_NS,
+    GENERATION_MS,
     SAMPLES_A_BURST,
     SAMPLES_PER_SECOND,
     RequestMeters,
@@ -150,7 +150,7 @@ def test_the_share_of_the_sample_follows_the_rate() -> None:
     for _ in range(8):
         sampled = sampled_of(40_000)
     assert wanted / 2 <= sampled <= 2 * wanted
-    for _ in range(14):  # each tick halves it at most
+    for _ in range(16):  # each tick halves it at most
         sampled = sampled_of(wanted)
     assert sampled == wanted
 
@@ -158,16 +158,42 @@ def test_the_share_of_the_sample_follows_the_rate() -> None:
 def test_few_requests_of_a_burst_are_timed() -> None:
     counter = RequestMeters().counter(ApiKey.HEARTBEAT, 4)
     sampled = sum(next_sample(counter) is not None for _ in range(250))
-    assert SAMPLES_A_BURST < sampled < 20
+    assert SAMPLES_A_BURST < sampled < 10
+
+
+def test_requests_at_the_rate_of_samples_are_all_timed_also_after_a_burst() -> None:
+    """A request of the sample stands for those before it, not for those that may follow."""
+    meters = Meters()
+    for _ in range(SAMPLES_A_BURST):
+        meters.request(HeartbeatRequest(), 4, HeartbeatResponse(), 7)
+    for _ in range(10):
+        meters.meters.adjust(100)
+        meters.request(HeartbeatRequest(), 4, HeartbeatResponse(), 7)
+    timed = meters.of("Heartbeat").times[-1].values()
+    assert SAMPLES_A_BURST + 5 <= timed[7] <= SAMPLES_A_BURST + 10
+
+
+def test_values_of_0_are_what_is_left_of_the_sample() -> None:
+    meters = Meters()
+    for ms in (0, 3, 0):
+        meters.request(HeartbeatRequest(), 4, HeartbeatResponse(), 0, ms)
+    assert meters.of("Heartbeat").times[-1].values() == {0: 2, 3: 1}
+    meters.meters.adjust(GENERATION_MS)
+    meters.request(HeartbeatRequest(), 4, HeartbeatResponse())
+    heartbeat = meters.of("Heartbeat")
+    assert heartbeat.times[-1].values() == {0: 3, 3: 1}
+    assert heartbeat.times[1].values() == {0: 4}
+    assert heartbeat.temporary_memory_bytes.values() == {0: 4}
+    assert heartbeat.request_bytes.values() == {100: 4}
 
 
 def test_a_rare_api_is_timed_beside_a_busy_one() -> None:
     meters = Meters()
     for _ in range(10_000):
         meters.request(HeartbeatRequest(), 4, HeartbeatResponse(), 7)
-    for _ in range(5):
+    for _ in range(SAMPLES_A_BURST):
         meters.request(FetchRequest(), 12, FetchResponse(), 30)
-    assert meters.of("FetchConsumer").times[-1].values() == {30: 5}
+    assert meters.of("FetchConsumer").times[-1].values() == {30: SAMPLES_A_BURST}
 
 
 def test_a_fetch_counts_as_fetch_and_as_that_of_a_consumer_or_a_follower() -> None:
@@ -237,7 +263,7 @@ def test_quantiles_forget_and_counts_do_not() -> None:
     meters = Meters()
     meters.request(HeartbeatRequest(), 4, HeartbeatResponse(), 10)
     for _ in range(6):
-        meters.clock.advance(GENERATION_NS // 1_000_000)
+        meters.meters.adjust(GENERATION_MS)
         meters.request(HeartbeatRequest(), 4, None)
     assert meters.medians("Heartbeat")["total_time"] == 0
     assert meters.of("Heartbeat").times[-1].count == 7
