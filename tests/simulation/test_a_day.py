@@ -18,12 +18,16 @@ import pytest
 
 from odradek.protocol.api import ApiKey
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.produce import ProduceResponse
 from odradek.protocol.records.batch import batches
+from odradek.protocol.records.builder import build_batch
+from odradek.protocol.records.record import SimpleRecord
 from odradek.storage.disk.checkpoint_files import HIGH_WATERMARK_FILE, LOG_START_OFFSET_FILE, RECOVERY_POINT_FILE
 from odradek.storage.segment.fetch_data import FetchIsolation
 from odradek.storage.segment.file_records import FileRegion
-from tests.support.simulation.day import HOUR, MINUTE, SECOND, Day
-from tests.support.simulation.lone_broker import LoneBroker
+from tests.support.simulation.day import HOUR, MARGIN_MS, MINUTE, PRODUCE_VERSION, SECOND, Day
+from tests.support.simulation.lone_broker import LoneBroker, Peer
+from tests.support.wire.requests import build
 
 SETTINGS: Final = {
     "offsets.topic.num.partitions": "2",
@@ -55,6 +59,14 @@ CONNECTIONS_MAX_IDLE: Final = 10 * MINUTE
 FETCH_SESSION_SLOTS: Final = 1_000
 FETCH_SESSION_EVICTION: Final = 2 * MINUTE
 INITIAL_REBALANCE_DELAY: Final = 3 * SECOND
+QUOTA_WINDOWS: Final = 11
+"""Of a second each: ten that are over, and the current one."""
+SENSOR_EXPIRATION: Final = HOUR
+SENSOR_CHECK: Final = 30 * SECOND
+
+LIMITED: Final = "limited"
+"""A client id with a quota of `QUOTA` bytes a second for Produce requests."""
+QUOTA: Final = 10_000
 
 Scenario = Callable[[Day], Coroutine[object, object, None]]
 SCENARIOS: Final[dict[str, Scenario]] = {}
@@ -380,6 +392,47 @@ async def a_fetch_waits_for_records_or_its_time(day: Day) -> None:
     assert day.now_ms - asked_ms <= 31 * SECOND
 
 
+# -- quotas
+
+
+@scenario
+async def a_quota_counts_the_last_windows_and_a_silent_client_is_forgotten(day: Day) -> None:
+    await day.create_topic("written-slowly")
+    sensors = day.broker.services.quotas.produce.sensors
+    for hour in (1, 3, 18):
+        await day.until(hour * HOUR)
+        assert LIMITED not in [name for one in sensors for name in one.tags]
+        peer = day.broker.connect()
+        # Twice what the windows may have: as much time again has to pass, and the connection is mute for it.
+        took_ms, throttle_ms = await _produce_limited(day, peer, 20 * QUOTA)
+        assert took_ms < SECOND
+        assert throttle_ms == pytest.approx(10 * SECOND, rel=0.03)
+        muted_ms, _ = await _produce_limited(day, peer, 1)
+        assert 0 <= took_ms + muted_ms - throttle_ms <= SECOND
+        await day.until(day.now_ms + QUOTA_WINDOWS * SECOND)
+        assert (await _produce_limited(day, peer, 9 * QUOTA))[1] == 0, "the windows have nothing of the first produce"
+        assert (await _produce_limited(day, peer, 3 * QUOTA))[1] > 0
+        produced_ms = day.now_ms
+        peer.close()
+
+        async def is_forgotten() -> bool:
+            return LIMITED not in [name for one in sensors for name in one.tags]
+
+        margin_ms = SENSOR_CHECK + MARGIN_MS
+        await day.happens_at(produced_ms + SENSOR_EXPIRATION, is_forgotten, margin_ms)
+
+
+async def _produce_limited(day: Day, peer: Peer, size: int) -> tuple[int, int]:
+    """How long the answer took, and the throttle time in it."""
+    records = build_batch([SimpleRecord(day.broker.wall_ms, None, bytes(size))])
+    data = [{"name": "written-slowly", "partition_data": [{"index": 0, "records": memoryview(records)}]}]
+    request = build(ApiKey.PRODUCE, acks=-1, timeout_ms=30_000, topic_data=data)
+    asked_ms = day.now_ms
+    answer = await peer.call(request, ProduceResponse, PRODUCE_VERSION, client_id=LIMITED)
+    assert answer.responses[0].partition_responses[0].error_code == 0, answer
+    return day.now_ms - asked_ms, answer.throttle_time_ms
+
+
 # -- what is left
 
 
@@ -432,6 +485,7 @@ class Lived:
 
     async def _live(self, day: Day) -> None:
         await day.create_topic("first")  # some work begins with the first partition
+        await day.set_quota(LIMITED, QUOTA)  # the check for silent clients begins with the first quota
         await day.until(day.now_ms + SECOND)
         self.before = day.waiting()
         tasks = {asyncio.ensure_future(work(day)): name for name, work in SCENARIOS.items()}

@@ -80,6 +80,15 @@ class Day:
             if peer is None:
                 connection.close()
 
+    async def set_quota(self, client_id: str, bytes_a_second: int) -> None:
+        """Of Produce requests."""
+        entry = {
+            "entity": [{"entity_type": "client-id", "entity_name": client_id}],
+            "ops": [{"key": "producer_byte_rate", "value": float(bytes_a_second), "remove": False}],
+        }
+        answer = await self.ask(ApiKey.ALTER_CLIENT_QUOTAS, 1, entries=[entry], validate_only=False)
+        assert [found.error_code for found in answer.entries] == [0], answer
+
     # Topics and their logs
 
     async def create_topic(self, name: str, **configs: int | str) -> None:
