@@ -50,7 +50,8 @@ you trust.
 the README under [Not yet](../README.md#not-yet).
 Those that have no meaning here are [below](#without-a-meaning-here).
 
-[monitoring/](monitoring/) has a dashboard for Grafana and alert rules for Prometheus. Times are measured for a
+[monitoring/](monitoring/) has a dashboard for Grafana and alert rules for Prometheus; both were tried with
+Prometheus 2.42 (`tests/soak/consoles/test_prometheus_soak.py`). Times are measured for a
 sample of 20 requests a second of each API, and weighted; requests, errors, records and bytes are all counted.
 """
 
