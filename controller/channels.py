@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from odradek.controller.states.request_batch import ControlRequest, ControlResponse
@@ -43,6 +43,10 @@ class ControlChannel(Protocol):
     def shutdown(self) -> None:
         """Remove every broker."""
 
+    @property
+    def queue_sizes(self) -> Mapping[int, int]:
+        """Broker id -> the requests that wait for it, for metrics."""
+
 
 class ControlTransport(Protocol):
     """The connection to one broker."""
@@ -63,6 +67,9 @@ class _BrokerQueue:
         self._requests: deque[tuple[ControlRequest, OnResponse]] = deque()
         self._arrived = asyncio.Event()
         self._task = asyncio.get_running_loop().create_task(self._deliver(), name=f"control-channel-{broker.id}")
+
+    def __len__(self) -> int:
+        return len(self._requests)
 
     def put(self, request: ControlRequest, callback: OnResponse) -> None:
         self._requests.append((request, callback))
@@ -108,6 +115,11 @@ class ControllerChannels:
         self._connect = connect
         self._timer = timer
         self._queues: dict[int, _BrokerQueue] = {}
+
+    @property
+    def queue_sizes(self) -> Mapping[int, int]:
+        """Broker id -> the requests that wait for it, the one under way among them."""
+        return {broker_id: len(queue) for broker_id, queue in self._queues.items()}
 
     def add_broker(self, broker: Broker) -> None:
         if broker.id not in self._queues:

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from odradek.controller.znodes.znodes import ProducerIdsBlock
     from odradek.protocol.topic_partition import TopicPartition
     from odradek.timer.clock import Clock
+    from odradek.timer.histogram import Histogram
     from odradek.timer.system_timer import SystemTimer
     from odradek.timer.task import TimerTask
 
@@ -102,6 +103,11 @@ class Controller:
     def session_events(self) -> Mapping[str, int]:
         """Events of the session with ZooKeeper by Kafka's names; none without ZooKeeper."""
         return getattr(self._tree, "session_events", {})
+
+    @property
+    def zookeeper_latency_ms(self) -> Histogram | None:
+        """None without ZooKeeper."""
+        return getattr(self._tree, "latency_ms", None)
 
     @property
     def is_active(self) -> bool:

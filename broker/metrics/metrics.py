@@ -106,5 +106,7 @@ class Metrics:
             self._generation_ends_ms = now_ms + GENERATION_MS
             events = self._sources.services.controller.events
             flushes = self._sources.services.log_manager.environment.flush_times_ms
-            for histogram in (events.queue_time_ms, *events.times_ms.values(), flushes):
-                histogram.begin_generation()
+            zookeeper = self._sources.services.controller.zookeeper_latency_ms
+            for histogram in (events.queue_time_ms, *events.times_ms.values(), flushes, zookeeper):
+                if histogram is not None:
+                    histogram.begin_generation()

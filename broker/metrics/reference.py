@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from typing import Final
 
 from odradek.broker.metrics.families.broker_families import BROKER_FAMILIES
+from odradek.broker.metrics.families.cleaner_families import CLEANER_FAMILIES
 from odradek.broker.metrics.families.controller_families import CONTROLLER_FAMILIES
 from odradek.broker.metrics.families.exporter_families import EXPORTER_FAMILIES
 from odradek.broker.metrics.families.group_families import GROUP_FAMILIES
@@ -46,9 +48,8 @@ you trust.
   software, the 100 most frequent are listed. With more than 1,000 clients under a type of quota, the clients of that
   type are left out.
 
-[Performance](performance.md#metrics) has the cost of metrics. Metrics of Apache Kafka that are missing are listed in
-the README under [Not yet](../README.md#not-yet).
-Those that have no meaning here are [below](#without-a-meaning-here).
+[Performance](performance.md#metrics) has the cost of metrics. Metrics of Apache Kafka that are missing are listed
+[below](#not-yet), and so are those that have no meaning here.
 
 [monitoring/](monitoring/) has a dashboard for Grafana and alert rules for Prometheus; both were tried with
 Prometheus 2.42 (`tests/soak/consoles/test_prometheus_soak.py`). Times are measured for a
@@ -57,6 +58,7 @@ sample of 20 requests a second of each API, and weighted; requests, errors, reco
 
 _TABLES: Final = (
     ("Broker", BROKER_FAMILIES),
+    ("Compaction", CLEANER_FAMILIES),
     ("Topics", TOPIC_FAMILIES),
     ("Requests", REQUEST_FAMILIES),
     ("Quotas of clients", QUOTA_FAMILIES),
@@ -66,25 +68,93 @@ _TABLES: Final = (
     ("Topics, offsets and lag, as kafka_exporter names them", EXPORTER_FAMILIES),
 )
 
-_WITHOUT_MEANING: Final = (
-    ("`Acceptor,name=AcceptorBlockedPercent`", "an accepted connection waits for no processor"),
+WITHOUT_MEANING: Final = (
     (
-        "`ReplicaFetcherManager,name=MinFetchRate`",
-        "a rate over one minute: `min(rate(kafka_server_fetcherstats_requests_total[1m]))`",
+        (
+            "kafka.network:type=Acceptor,name=AcceptorBlockedPercent,listener=",
+            "kafka.network:type=SocketServer,name=ControlPlaneExpiredConnectionsKilledCount",
+            "kafka.network:type=SocketServer,name=ControlPlaneNetworkProcessorAvgIdlePercent",
+        ),
+        "one event loop accepts all connections and handles all requests, those of the control plane, too",
     ),
     (
-        "`socket-server-metrics` MemoryPoolAvgDepletedPercent, MemoryPoolDepletedTimeTotal",
-        "times of threads that wait for memory; `kafka_network_socketserver_memorypoolavailable` is 0 or less while "
-        "connections wait",
+        (
+            "kafka.log:type=LogCleaner,name=DeadThreadCount",
+            "kafka.server:type=ReplicaFetcherManager,name=DeadThreadCount,clientId=",
+            "kafka.server:type=ReplicaAlterLogDirsManager,name=DeadThreadCount,clientId=",
+        ),
+        "there are no such threads; a worker process that ends is replaced",
     ),
-    ("`LogCleaner,name=DeadThreadCount`", "compaction runs in worker processes; a worker that ends is replaced"),
     (
-        "`SessionExpireListener` ZooKeeperReadOnlyConnectsPerSec, ZooKeeperSaslAuthenticationsPerSec, SessionState",
+        (
+            "kafka.server:type=ReplicaFetcherManager,name=MinFetchRate,clientId=",
+            "kafka.server:type=ReplicaAlterLogDirsManager,name=MinFetchRate,clientId=",
+        ),
+        "a rate over one minute: `min(rate(kafka_server_fetcherstats_requests_total[1m]))`; moves of logs read files",
+    ),
+    (
+        ("kafka.network:type=RequestChannel,name=ResponseQueueSize,processor=",),
+        "there is one event loop: `kafka_network_requestchannel_responsequeuesize`",
+    ),
+    (
+        ("kafka.server:type=socket-server-metrics#MemoryPoolAvgDepletedPercent",),
+        "a time of threads that wait for memory, as MemoryPoolDepletedTimeTotal; "
+        "`kafka_network_socketserver_memorypoolavailable` is 0 or less while connections wait",
+    ),
+    (
+        (
+            "kafka.server:type=SessionExpireListener,name=ZooKeeperReadOnlyConnectsPerSec",
+            "kafka.server:type=SessionExpireListener,name=ZooKeeperSaslAuthenticationsPerSec",
+            "kafka.server:type=SessionExpireListener,name=SessionState",
+        ),
         "there are no read-only sessions, kazoo reports no event for SASL, and a state is a text",
     ),
-    ("`app-info` version, commit-id", "texts: the labels of `odradek_info`"),
+    (
+        ("kafka.server:type=KafkaServer,name=ClusterId", "kafka.server:type=app-info,id="),
+        "texts: the labels of `odradek_info`",
+    ),
+    (
+        (
+            "kafka.controller:type=KafkaController,name=FencedBrokerCount",
+            "kafka.controller:type=KafkaController,name=ZkMigrationState",
+            "kafka.server:type=MetadataLoader,name=CurrentControllerId",
+        ),
+        "there is no KRaft",
+    ),
+    (
+        ("kafka.controller:type=ControllerStats,name=ControllerShutdownRateAndTimeMs",),
+        "the endpoint is closed before the controller ends",
+    ),
+    (
+        (
+            "kafka.server:type=AddPartitionsManager-channel-metrics",
+            "kafka.server:type=alter-partition-metrics,BrokerId=",
+            "kafka.server:type=controller-channel-metrics,broker-id=",
+            "kafka.server:type=forwarding-metrics,BrokerId=",
+            "kafka.server:type=txn-marker-channel-metrics",
+        ),
+        "figures of Java's network client",
+    ),
+    (
+        ("kafka.server:type=KafkaServer,name=yammer-metrics-count", "kafka.server:type=kafka-metrics-count"),
+        "how many metrics the libraries of Java have",
+    ),
 )
-"""Metrics of Apache Kafka, and why they are not there."""
+"""Metrics of Apache Kafka by the names of their MBeans, and why they are not there."""
+
+NOT_YET: Final = (
+    "kafka.controller:type=ControllerChannelManager,name=RequestRateAndQueueTimeMs,broker-id=",
+    "kafka.log:type=LogCleaner,name=max-compaction-delay-secs",
+    "kafka.log:type=LogCleanerManager,name=uncleanable-bytes,logDirectory=",
+    "kafka.network:type=RequestMetrics,name=DeprecatedRequestsPerSec,"
+    "request=,version=,clientSoftwareName=,clientSoftwareVersion=",
+    "kafka.server:type=AddPartitionsToTxnManager,name=VerificationFailureRate",
+    "kafka.server:type=AddPartitionsToTxnManager,name=VerificationTimeMs",
+    "kafka.server:type=socket-server-metrics,listener=",
+    "kafka.server:type=transaction-coordinator-metrics",
+    "kafka.utils:type=Throttler,name=cleaner-io",
+)
+"""MBeans of Apache Kafka that have a meaning here and are missing."""
 
 
 def page() -> str:
@@ -93,9 +163,14 @@ def page() -> str:
     for title, families in _TABLES:
         parts.append(f"\n## {title}\n\n| name | labels | what it is | Kafka's MBean |\n| --- | --- | --- | --- |\n")
         parts.extend(map(_row, families))
-    parts.append("\n## Without a meaning here\n\n| metric of Apache Kafka | why |\n| --- | --- |\n")
-    parts.extend(f"| {metric} | {why} |\n" for metric, why in _WITHOUT_MEANING)
+    parts.append("\n## Without a meaning here\n\n| metrics of Apache Kafka | why |\n| --- | --- |\n")
+    parts.extend(f"| {_list(mbeans)} | {why} |\n" for mbeans, why in WITHOUT_MEANING)
+    parts.append(f"\n## Not yet\n\nThese have a meaning here, and are missing: {_list(NOT_YET)}.\n")
     return "".join(parts)
+
+
+def _list(mbeans: Iterable[str]) -> str:
+    return ", ".join(f"`{mbean.partition(':')[2]}`" for mbean in mbeans)
 
 
 def _row(family: Family) -> str:

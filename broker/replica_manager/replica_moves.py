@@ -25,7 +25,7 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage import log_files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from odradek.broker.partition.hosted_partitions import HostedPartitions
     from odradek.broker.partition.partition import Partition
@@ -55,6 +55,15 @@ class ReplicaMoves:
             on_progress=complete_delayed,
             on_moved=complete_delayed,
         )
+
+    @property
+    def failed(self) -> Collection[TopicPartition]:
+        """Partitions whose moves were given up."""
+        return self._mover.failed
+
+    def lags(self) -> Iterator[int]:
+        """How many records each future log lacks."""
+        return self._mover.lags()
 
     def prepare(self, topic_partition: TopicPartition, path: str, done: Callable[[], None]) -> None:
         """Make the files of the future log that `alter` will create, without waiting for the disk; then call `done`."""

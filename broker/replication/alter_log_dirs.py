@@ -38,7 +38,7 @@ from odradek.storage.segment.fetch_data import FetchIsolation
 from odradek.storage.segment.file_records import FileRegion
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from odradek.broker.fetch.replication_quota import ReplicationQuota
     from odradek.broker.partition.partition import Partition
@@ -105,6 +105,8 @@ class ReplicaAlterLogDirsManager:
         self._on_progress = on_progress
         self._on_moved = on_moved
         self._moves: dict[TopicPartition, LogMove] = {}
+        self.failed: set[TopicPartition] = set()
+        """Partitions whose moves were given up, until they begin again or the partition is stopped."""
         self._running: set[LogMove] = set()
         self._wake_up: TimerTask | None = None
 
@@ -121,6 +123,7 @@ class ReplicaAlterLogDirsManager:
 
     def remove(self, topic_partition: TopicPartition) -> None:
         """Stop to fill the partition's future log, which stays as it is."""
+        self.failed.discard(topic_partition)
         move = self._moves.pop(topic_partition, None)
         if move is not None:
             self._let_flush(move)
@@ -210,6 +213,14 @@ class ReplicaAlterLogDirsManager:
                 error.message,
             )
             self.remove(move.topic_partition)
+            self.failed.add(move.topic_partition)
+
+    def lags(self) -> Iterator[int]:
+        """How many records each future log lacks."""
+        for move in list(self._moves.values()):
+            current, future = move.partition.log, move.partition.future_log
+            if current is not None and future is not None:
+                yield max(0, current.log_end_offset - future.log_end_offset)
 
     # Truncation
 

@@ -44,6 +44,7 @@ from odradek.controller.tree.zookeeper_multi_read import READS_TOGETHER_MIN, Rea
 from odradek.controller.tree.zookeeper_requests import ZooKeeperRequests, path_of, size_bytes
 from odradek.controller.tree.zookeeper_settings import REQUESTS_IN_FLIGHT_MAX
 from odradek.controller.tree.zookeeper_watches import Watches
+from odradek.timer.histogram import Histogram
 
 if TYPE_CHECKING:
     from odradek.controller.tree.zookeeper_settings import ZooKeeperSettings
@@ -104,7 +105,7 @@ class _Batch:
 class _Request:
     """One operation that is queued or in flight. A reread of a watched node belongs to no batch."""
 
-    __slots__ = ("batch", "index", "operation", "requests", "wire")
+    __slots__ = ("batch", "index", "operation", "requests", "sent_s", "wire")
 
     def __init__(
         self, operation: Operation[object], requests: ZooKeeperRequests, batch: _Batch | None = None, index: int = 0
@@ -114,6 +115,8 @@ class _Request:
         self.wire = requests.request(operation)
         self.batch = batch
         self.index = index
+        self.sent_s = 0.0
+        """When it was sent, by the clock of the loop."""
 
     def alone(self) -> list[_Request]:
         """The reads of a ReadTogether as requests of their own."""
@@ -159,6 +162,8 @@ class ZooKeeperTree(MetadataTree):
         self._requests = ZooKeeperRequests(settings.chroot, sets_acl=settings.sets_acl)
         self.session_events: Counter[str] = Counter()
         """Of the connection and the session, by the names of Kafka's meters (`SESSION_EVENTS`)."""
+        self.latency_ms = Histogram()
+        """From the sending of a request to its response."""
         self._listeners: list[SessionListener] = []
         self._renewal: asyncio.Task[None] | None = None
 
@@ -277,6 +282,7 @@ class ZooKeeperTree(MetadataTree):
                 self._waiting.extendleft(reversed(request.alone()))
                 continue
             self._in_flight.append(request)
+            request.sent_s = self._loop.time()
             connection.send(request.wire, self._answered)
 
     def _answered(self, answer: object) -> None:
@@ -284,6 +290,7 @@ class ZooKeeperTree(MetadataTree):
         if not self._in_flight:  # all requests have failed already
             return
         request = self._in_flight.popleft()
+        self.latency_ms.update(max(0, round((self._loop.time() - request.sent_s) * 1000)))
         if isinstance(request.operation, ReadTogether):
             self._answered_together(request, request.operation, answer)
             self._send_waiting()

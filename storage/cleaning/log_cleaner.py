@@ -51,6 +51,7 @@ class LogCleaner:
     """The cleaner of one broker. It is idle before `startup`."""
 
     __slots__ = (
+        "_dirtiest_ratio",
         "_environment",
         "_filthiest",
         "_is_round_running",
@@ -62,6 +63,7 @@ class LogCleaner:
         "_visits",
         "checkpoints",
         "config",
+        "dirtiest_ratio",
         "is_running",
         "last_stats",
         "uncleanable",
@@ -81,6 +83,9 @@ class LogCleaner:
         """(log directory, partition) of each failed compaction."""
         self.last_stats = CleanStats()
         """Of the last compaction that ended."""
+        self.dirtiest_ratio = 0.0
+        """The highest cleanable ratio that the last round found."""
+        self._dirtiest_ratio = 0.0
         self._logs = logs
         self._moving = moving
         self._environment = environment
@@ -153,6 +158,11 @@ class LogCleaner:
             if run.log.log_dir is log_dir:
                 run.cancel()
 
+    @property
+    def since_last_round_ms(self) -> int:
+        """Since the last round began; 0 before the first one."""
+        return self._environment.clock.time_ms() - self._now_ms if self._now_ms else 0
+
     def is_cleaning(self, topic_partition: TopicPartition) -> bool:
         return topic_partition in self._runs
 
@@ -172,6 +182,7 @@ class LogCleaner:
             return
         self._is_round_running = True
         self._filthiest = None
+        self._dirtiest_ratio = 0.0
         self._now_ms = self._environment.clock.time_ms()
         self.uncleanable = {(path, tp) for path, tp in self.uncleanable if tp in self._logs}
         self._visits.visit([log for log in self._logs.values() if log.config.compact], self._visit, self._end_round)
@@ -210,6 +221,7 @@ class LogCleaner:
         if log.log_dir.space.is_full:
             return
         found = self._examine(log)
+        self._dirtiest_ratio = max(self._dirtiest_ratio, found.cleanable.cleanable_ratio)
         if found.is_filthier(self._filthiest):
             self._filthiest = found
 
@@ -224,6 +236,7 @@ class LogCleaner:
 
     def _end_round(self) -> None:
         self._is_round_running = False
+        self.dirtiest_ratio = self._dirtiest_ratio
         filthiest, self._filthiest = self._filthiest, None
         if filthiest is None:
             # Kafka's cleaner threads do not pause at 0. Here the event loop and the threads would starve.

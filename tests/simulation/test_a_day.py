@@ -11,6 +11,7 @@ import asyncio
 import gc
 from collections import Counter
 from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -18,16 +19,12 @@ import pytest
 
 from odradek.protocol.api import ApiKey
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.produce import ProduceResponse
 from odradek.protocol.records.batch import batches
-from odradek.protocol.records.builder import build_batch
-from odradek.protocol.records.record import SimpleRecord
 from odradek.storage.disk.checkpoint_files import HIGH_WATERMARK_FILE, LOG_START_OFFSET_FILE, RECOVERY_POINT_FILE
 from odradek.storage.segment.fetch_data import FetchIsolation
 from odradek.storage.segment.file_records import FileRegion
-from tests.support.simulation.day import HOUR, MARGIN_MS, MINUTE, PRODUCE_VERSION, SECOND, Day
-from tests.support.simulation.lone_broker import LoneBroker, Peer
-from tests.support.wire.requests import build
+from tests.support.simulation.day import HOUR, MARGIN_MS, MINUTE, SECOND, Day
+from tests.support.simulation.lone_broker import LoneBroker
 
 SETTINGS: Final = {
     "offsets.topic.num.partitions": "2",
@@ -59,9 +56,7 @@ CONNECTIONS_MAX_IDLE: Final = 10 * MINUTE
 FETCH_SESSION_SLOTS: Final = 1_000
 FETCH_SESSION_EVICTION: Final = 2 * MINUTE
 INITIAL_REBALANCE_DELAY: Final = 3 * SECOND
-QUOTA_WINDOWS: Final = 11
-"""Of a second each: ten that are over, and the current one."""
-SENSOR_EXPIRATION: Final = HOUR
+QUOTA_WINDOWS: Final = 11  # of a second each: ten that are over, and the current one
 SENSOR_CHECK: Final = 30 * SECOND
 
 LIMITED: Final = "limited"
@@ -398,39 +393,26 @@ async def a_fetch_waits_for_records_or_its_time(day: Day) -> None:
 @scenario
 async def a_quota_counts_the_last_windows_and_a_silent_client_is_forgotten(day: Day) -> None:
     await day.create_topic("written-slowly")
-    sensors = day.broker.services.quotas.produce.sensors
+
+    async def is_forgotten() -> bool:
+        return LIMITED not in [name for one in day.broker.services.quotas.produce.sensors for name in one.tags]
+
     for hour in (1, 3, 18):
         await day.until(hour * HOUR)
-        assert LIMITED not in [name for one in sensors for name in one.tags]
+        assert await is_forgotten()
         peer = day.broker.connect()
+        produce = partial(day.produce_to_be_throttled, "written-slowly", peer, LIMITED)
         # Twice what the windows may have: as much time again has to pass, and the connection is mute for it.
-        took_ms, throttle_ms = await _produce_limited(day, peer, 20 * QUOTA)
+        took_ms, throttle_ms = await produce(20 * QUOTA)
         assert took_ms < SECOND
         assert throttle_ms == pytest.approx(10 * SECOND, rel=0.03)
-        muted_ms, _ = await _produce_limited(day, peer, 1)
+        muted_ms, _ = await produce(1)
         assert 0 <= took_ms + muted_ms - throttle_ms <= SECOND
         await day.until(day.now_ms + QUOTA_WINDOWS * SECOND)
-        assert (await _produce_limited(day, peer, 9 * QUOTA))[1] == 0, "the windows have nothing of the first produce"
-        assert (await _produce_limited(day, peer, 3 * QUOTA))[1] > 0
-        produced_ms = day.now_ms
+        assert (await produce(9 * QUOTA))[1] == 0, "nothing of the first produce counts"
+        assert (await produce(3 * QUOTA))[1] > 0
         peer.close()
-
-        async def is_forgotten() -> bool:
-            return LIMITED not in [name for one in sensors for name in one.tags]
-
-        margin_ms = SENSOR_CHECK + MARGIN_MS
-        await day.happens_at(produced_ms + SENSOR_EXPIRATION, is_forgotten, margin_ms)
-
-
-async def _produce_limited(day: Day, peer: Peer, size: int) -> tuple[int, int]:
-    """How long the answer took, and the throttle time in it."""
-    records = build_batch([SimpleRecord(day.broker.wall_ms, None, bytes(size))])
-    data = [{"name": "written-slowly", "partition_data": [{"index": 0, "records": memoryview(records)}]}]
-    request = build(ApiKey.PRODUCE, acks=-1, timeout_ms=30_000, topic_data=data)
-    asked_ms = day.now_ms
-    answer = await peer.call(request, ProduceResponse, PRODUCE_VERSION, client_id=LIMITED)
-    assert answer.responses[0].partition_responses[0].error_code == 0, answer
-    return day.now_ms - asked_ms, answer.throttle_time_ms
+        await day.happens_at(day.now_ms + HOUR, is_forgotten, SENSOR_CHECK + MARGIN_MS)
 
 
 # -- what is left

@@ -1,7 +1,7 @@
-"""Metrics of the broker itself: state, network, waiting requests, sessions, logs and cleaner, and Odradek's own.
+"""Metrics of the broker itself: state, network, waiting requests, sessions, logs, and Odradek's own.
 
 Kafka: KafkaServer, SocketServer, RequestChannel, KafkaRequestHandlerPool, DelayedOperationPurgatory, FetchSessionCache,
-LogManager, LogFlushStats, LogCleanerManager, AppInfoParser.
+LogManager, LogFlushStats, AppInfoParser.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
+from pathlib import Path
 from typing import Final, cast
 
 from odradek.broker.machine.worker_processes import WorkerProcesses
@@ -25,6 +26,8 @@ MAX_CLIENT_SOFTWARE: Final = 100
 """Clients choose the names and versions of their software. Only so many of them are listed, the most frequent."""
 
 UNLIMITED: Final = 2**63 - 1
+
+PROCESS_IO: Final = Path("/proc/self/io")
 
 _PROCESSOR: Final = labelled(networkProcessor=0)
 
@@ -102,10 +105,19 @@ def _log_dirs(view: View) -> Iterator[Sample]:
         yield labelled(logDirectory=log_dir.path), int(not log_dir.is_online)
 
 
-def _uncleanable(view: View) -> Iterator[Sample]:
-    counts = Counter(path for path, _ in view.services.log_manager.cleaner.uncleanable)
-    for log_dir in view.services.log_manager.log_dirs:
-        yield labelled(logDirectory=log_dir.path), counts[log_dir.path]
+def _of_disk(what: str, direction: str) -> Family:
+    """As Linux counts it for the process. Kafka: LinuxIoMetricsCollector."""
+
+    def read(view: View) -> int:
+        lines = dict(line.split(": ") for line in PROCESS_IO.read_text("ascii").splitlines())
+        return int(lines[f"{what}_bytes"])
+
+    return gauge(
+        f"kafka_server_kafkaserver_linux_disk_{what}_bytes",
+        f"Bytes that the kernel has moved {direction} disks for the broker.",
+        read,
+        mbean=f"kafka.server:type=KafkaServer,name=linux-disk-{what}-bytes",
+    )
 
 
 def _memory_available(view: View) -> int:
@@ -129,11 +141,6 @@ def _expired_produces(view: View) -> Iterator[Sample]:
 def _expired_operations(view: View) -> Iterator[Sample]:
     for kind, count in view.topic_stats.expired_fetches.items():
         yield labelled(fetcherType=kind), count
-
-
-def _recopied(view: View) -> float:
-    stats = view.services.log_manager.cleaner.last_stats
-    return 100 * stats.bytes_written // stats.bytes_read if stats.bytes_read else 0
 
 
 def _flush_times(view: View) -> Histograms:
@@ -213,6 +220,8 @@ BROKER_FAMILIES: Final = (
         _memory_used,
         mbean="kafka.network:type=SocketServer,name=MemoryPoolUsed",
     ),
+    _of_disk("read", "from"),
+    _of_disk("write", "to"),
     gauge(
         "kafka_server_app_info_start_time_ms",
         "When the broker started, in milliseconds since 1970.",
@@ -308,31 +317,6 @@ BROKER_FAMILIES: Final = (
         "Milliseconds that a flush of a log took, with its wait for a thread.",
         _flush_times,
         mbean="kafka.log:type=LogFlushStats,name=LogFlushRateAndTimeMs",
-    ),
-    gauges(
-        "kafka_log_logcleanermanager_uncleanable_partitions_count",
-        ("logDirectory",),
-        "Partitions whose compaction failed.",
-        _uncleanable,
-        mbean="kafka.log:type=LogCleanerManager,name=uncleanable-partitions-count,logDirectory=",
-    ),
-    gauge(
-        "kafka_log_logcleaner_max_buffer_utilization_percent",
-        "How full the key buffer of the last compaction was, 0 to 100.",
-        lambda view: int(100 * view.services.log_manager.cleaner.last_stats.map_utilization),
-        mbean="kafka.log:type=LogCleaner,name=max-buffer-utilization-percent",
-    ),
-    gauge(
-        "kafka_log_logcleaner_cleaner_recopy_percent",
-        "The share of bytes that the last compaction kept, 0 to 100.",
-        _recopied,
-        mbean="kafka.log:type=LogCleaner,name=cleaner-recopy-percent",
-    ),
-    gauge(
-        "kafka_log_logcleaner_max_clean_time_secs",
-        "Seconds that the last compaction took.",
-        lambda view: view.services.log_manager.cleaner.last_stats.elapsed_ms // 1000,
-        mbean="kafka.log:type=LogCleaner,name=max-clean-time-secs",
     ),
     gauges(
         "odradek_info",

@@ -9,14 +9,17 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from odradek.broker.metrics.family import Family, Histograms, Sample, counters, gauge, gauges, summaries
+from odradek.broker.metrics.labels import labelled
 from odradek.broker.metrics.view import View
 from odradek.controller import events as ev
 from odradek.controller.states.context import ControllerContext
+from odradek.controller.states.replica_states import ReplicaState
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.histogram import Histogram, sum_of
 
 _CONTROLLER: Final = "kafka.controller:type=KafkaController,name="
 _STATS: Final = "kafka.controller:type=ControllerStats,name="
+_CHANNELS: Final = "kafka.controller:type=ControllerChannelManager,name="
 _EVENTS: Final = "kafka.controller:type=ControllerEventManager,name="
 
 STATES: Final[Mapping[int, tuple[str, tuple[type[object], ...]]]] = {
@@ -91,6 +94,36 @@ def _is_imbalanced(context: ControllerContext, partition: TopicPartition) -> boo
     return leadership is not None and bool(replicas) and leadership.leader_and_isr.leader != replicas[0]
 
 
+def _of_deleted(mbean: str, description: str, counts: Callable[[ReplicaState], bool]) -> Family:
+    """The number of replicas of topics that are being deleted for whose state `counts` is true."""
+
+    def read(view: View) -> Iterator[Sample | None]:
+        controllership = view.services.controller.controllership
+        found = 0
+        if controllership is not None:
+            for topic in list(controllership.context.topics_to_be_deleted):
+                replicas = controllership.context.replicas_of_topic(topic)
+                found += sum(counts(controllership.replica_states.state(replica)) for replica in replicas)
+                yield None
+        yield "", found
+
+    name = f"kafka_controller_kafkacontroller_{mbean.lower()}"
+    return gauges(name, (), description, read, mbean=f"{_CONTROLLER}{mbean}")
+
+
+def _queue_sizes(view: View) -> Iterator[Sample]:
+    controllership = view.services.controller.controllership
+    if controllership is not None:
+        for broker_id, size in sorted(controllership.channel.queue_sizes.items()):
+            yield labelled(broker_id=broker_id), size
+
+
+def _zookeeper_latency(view: View) -> Histograms:
+    latency = view.services.controller.zookeeper_latency_ms
+    if latency is not None:
+        yield "", latency
+
+
 def _unclean_elections(view: View) -> Iterator[Sample]:
     controllership = view.services.controller.controllership
     yield "", 0 if controllership is None else controllership.partition_states.unclean_leader_elections
@@ -155,6 +188,29 @@ CONTROLLER_FAMILIES: Final = (
     _of_partitions(
         "PreferredReplicaImbalanceCount", "Partitions whose first replica is not the leader.", _is_imbalanced
     ),
+    _of_deleted(
+        "ReplicasToDeleteCount",
+        "Replicas of topics that are being deleted that are not gone yet.",
+        lambda state: state is not ReplicaState.DELETION_SUCCESSFUL,
+    ),
+    _of_deleted(
+        "ReplicasIneligibleToDeleteCount",
+        "Replicas whose deletion waits for their broker.",
+        lambda state: state is ReplicaState.DELETION_INELIGIBLE,
+    ),
+    gauge(
+        "kafka_controller_controllerchannelmanager_totalqueuesize",
+        "Requests of the controller that wait for brokers.",
+        lambda view: sum(size for _, size in _queue_sizes(view)),
+        mbean=f"{_CHANNELS}TotalQueueSize",
+    ),
+    gauges(
+        "kafka_controller_controllerchannelmanager_queuesize",
+        ("broker_id",),
+        "Those that wait for one broker.",
+        _queue_sizes,
+        mbean=f"{_CHANNELS}QueueSize,broker-id=",
+    ),
     counters(
         "kafka_controller_controllerstats_uncleanleaderelections_total",
         (),
@@ -167,6 +223,13 @@ CONTROLLER_FAMILIES: Final = (
     _session("Disconnects", "Connections to ZooKeeper that were lost."),
     _session("Expires", "Sessions with ZooKeeper that expired."),
     _session("AuthFailures", "Refusals of the credentials for ZooKeeper."),
+    summaries(
+        "kafka_server_zookeeperclientmetrics_zookeeperrequestlatencyms",
+        (),
+        "Milliseconds until ZooKeeper had answered a request; absent without ZooKeeper.",
+        _zookeeper_latency,
+        mbean="kafka.server:type=ZooKeeperClientMetrics,name=ZooKeeperRequestLatencyMs",
+    ),
     gauge(
         "kafka_controller_controllereventmanager_eventqueuesize",
         "Events that wait for the controller.",

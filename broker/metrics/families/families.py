@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from odradek.broker.metrics.families.broker_families import BROKER_FAMILIES
+from odradek.broker.metrics.families.cleaner_families import CLEANER_FAMILIES
 from odradek.broker.metrics.families.controller_families import CONTROLLER_FAMILIES
 from odradek.broker.metrics.families.exporter_families import EXPORTER_FAMILIES
 from odradek.broker.metrics.families.group_families import GROUP_FAMILIES
@@ -15,6 +16,7 @@ from odradek.broker.metrics.families.topic_families import TOPIC_FAMILIES
 
 FAMILIES: Final = (
     *BROKER_FAMILIES,
+    *CLEANER_FAMILIES,
     *TOPIC_FAMILIES,
     *REQUEST_FAMILIES,
     *QUOTA_FAMILIES,

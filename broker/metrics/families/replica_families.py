@@ -23,6 +23,8 @@ _CLUSTER: Final = "kafka.cluster:type=Partition,name="
 _LOG: Final = "kafka.log:type=Log,name="
 _FETCHERS: Final = "kafka.server:type=ReplicaFetcherManager,name="
 _REPLICA: Final = labelled(clientId="Replica")
+_MOVES: Final = "kafka.server:type=ReplicaAlterLogDirsManager,name="
+_MOVE: Final = labelled(clientId="ReplicaAlterLogDirs")
 
 
 def _of_manager(mbean: str, description: str, read: Callable[[View], float]) -> Family:
@@ -149,6 +151,18 @@ def _failed(view: View) -> Iterator[Sample]:
     yield _REPLICA, len(view.services.replica_manager.partitions.failed_partitions)
 
 
+def _max_lag_of_moves(view: View) -> Iterator[Sample | None]:
+    longest = 0
+    for lag in view.services.replica_manager.moves.lags():
+        longest = max(longest, lag)
+        yield None
+    yield _MOVE, longest
+
+
+def _failed_moves(view: View) -> Iterator[Sample]:
+    yield _MOVE, len(view.services.replica_manager.moves.failed)
+
+
 def _fetched(value: Callable[[tuple[int, int]], int]) -> Callable[[View], Iterator[Sample]]:
     def read(view: View) -> Iterator[Sample]:
         fetchers = view.services.replica_manager.fetchers
@@ -229,6 +243,20 @@ REPLICA_FAMILIES: Final = (
         "Partitions that are not followed because of an error, until the controller names their leader again.",
         _failed,
         mbean=f"{_FETCHERS}FailedPartitionsCount,clientId=",
+    ),
+    gauges(
+        "kafka_server_replicaalterlogdirsmanager_maxlag",
+        ("clientId",),
+        "The most records that the copy of a log lacks, of those that move to another directory.",
+        _max_lag_of_moves,
+        mbean=f"{_MOVES}MaxLag,clientId=",
+    ),
+    gauges(
+        "kafka_server_replicaalterlogdirsmanager_failedpartitionscount",
+        ("clientId",),
+        "Moves to another directory that were given up, until they begin again.",
+        _failed_moves,
+        mbean=f"{_MOVES}FailedPartitionsCount,clientId=",
     ),
     gauges(
         "kafka_server_fetcherlagmetrics_consumerlag",

@@ -142,6 +142,10 @@ class RecordingChannels:
         self._brokers = brokers
         self.connected: set[int] = set()
 
+    @property
+    def queue_sizes(self) -> Mapping[int, int]:
+        return dict.fromkeys(self.connected, 0)
+
     def add_broker(self, broker: Broker) -> None:
         self.connected.add(broker.id)
 

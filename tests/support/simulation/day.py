@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from odradek.protocol.api import ApiKey
+from odradek.protocol.messages.produce import ProduceResponse
 from odradek.protocol.records.builder import build_batch
 from odradek.protocol.records.record import SimpleRecord
 from odradek.protocol.topic_partition import TopicPartition
@@ -88,6 +89,16 @@ class Day:
         }
         answer = await self.ask(ApiKey.ALTER_CLIENT_QUOTAS, 1, entries=[entry], validate_only=False)
         assert [found.error_code for found in answer.entries] == [0], answer
+
+    async def produce_to_be_throttled(self, topic: str, peer: Peer, client_id: str, size: int) -> tuple[int, int]:
+        """A record of that size with acks=all: how long the answer took, and the throttle time in it."""
+        records = build_batch([SimpleRecord(self.broker.wall_ms, None, bytes(size))])
+        data = [{"name": topic, "partition_data": [{"index": 0, "records": memoryview(records)}]}]
+        request = build(ApiKey.PRODUCE, acks=-1, timeout_ms=30_000, topic_data=data)
+        asked_ms = self.now_ms
+        answer = await peer.call(request, ProduceResponse, PRODUCE_VERSION, client_id=client_id)
+        assert answer.responses[0].partition_responses[0].error_code == 0, answer
+        return self.now_ms - asked_ms, answer.throttle_time_ms
 
     # Topics and their logs
 

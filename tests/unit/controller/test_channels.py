@@ -54,9 +54,11 @@ async def test_requests_arrive_in_order_one_at_a_time() -> None:
         channels.send(1, numbered(number), lambda response, number=number: answered.append(number))
     await turns()
     assert (transport.received, answered) == ([0], [])
+    assert channels.queue_sizes == {1: 3}
     transport.gate.set()
     await turns()
     assert (transport.received, answered) == ([0, 1, 2], [0, 1, 2])
+    assert channels.queue_sizes == {1: 0}
     channels.shutdown()
     assert transport.is_closed
 

@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from odradek.broker.metrics.families.families import FAMILIES
 from odradek.broker.metrics.family import NOT_IN_JMX
+from odradek.broker.metrics.reference import NOT_YET, WITHOUT_MEANING
 from odradek.protocol.api import ApiKey
 from odradek.protocol.records.compression import CompressionType
 from odradek.timer.histogram import SIGNIFICANT_BITS
@@ -200,3 +201,12 @@ def test_the_same_load_gives_the_same_figures(attributes: dict[str, str], tmp_pa
     for partition in range(3):
         end = attributes[f"kafka.log:type=Log,name=LogEndOffset,topic=orders,partition={partition}:Value"]
         assert ours.value("kafka_log_log_logendoffset", topic="orders", partition=str(partition)) == float(end)
+
+
+def test_each_mbean_of_apache_kafka_is_in_the_table_or_says_why_not(attributes: dict[str, str]) -> None:
+    matches = [re.fullmatch(r"(kafka\.[^:]+:.*):[^:]+", name) for name in attributes]
+    theirs = {shape(match[1]).removesuffix(",topic=") for match in matches if match is not None}
+    served = {in_shape(family.mbean).partition("#")[0] for family in FAMILIES if family.mbean != NOT_IN_JMX}
+    without = [mbean for mbeans, _ in WITHOUT_MEANING for mbean in mbeans]
+    explained = {in_shape(mbean).partition("#")[0] for mbean in (*without, *NOT_YET)}
+    assert theirs - served == explained

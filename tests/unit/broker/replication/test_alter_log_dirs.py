@@ -112,12 +112,17 @@ def test_a_batch_that_no_longer_fits_a_segment_ends_the_move(tmp_path: Path) -> 
     moving = led(tmp_path, b"x" * 1_000)
     moving.log_manager.update_topic_config("t", {"segment.bytes": "100"})
     moving.alter(1)
+    moves = moving.replicas.manager.moves
+    assert [*moves.lags()] == [1]
+    moving.replicas.advance(1)  # cuts the future log
     moving.replicas.advance(10_000)
     assert moving.future().log_end_offset == 0
+    assert ([*moves.lags()], moves.failed) == ([], {TP})
     moving.log_manager.update_topic_config("t", {})
     moving.lead(epoch=1)
     moving.settle()
     assert moving.where() == 1
+    assert moves.failed == set()
 
 
 def test_producers_and_epochs_are_copied(tmp_path: Path) -> None:

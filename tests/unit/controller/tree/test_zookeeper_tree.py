@@ -122,6 +122,21 @@ class _Listener:
 
 
 @async_test
+async def test_the_time_of_each_answer_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    tree, server = await opened()
+    asking = await begun(tree.submit([GetData("/a"), GetData("/b")]))
+    loop = asyncio.get_running_loop()
+    later_s = loop.time() + 0.25
+    monkeypatch.setattr(loop, "time", lambda: later_s)
+    for _ in range(2):
+        server.last.answer((b"", STAT))
+    monkeypatch.undo()
+    await asking
+    assert tree.latency_ms.count == 2
+    assert 240 <= tree.latency_ms.quantiles()[0] <= 300
+
+
+@async_test
 async def test_no_more_requests_than_allowed_are_ahead_of_the_answers() -> None:
     tree, server = await opened(max_in_flight_requests=2)
     reading = await begun(tree.submit([GetData(path) for path in ("/a", "/b", "/c")]))

@@ -105,6 +105,7 @@ def test_the_filthiest_log_comes_first(world: World) -> None:
     world.fill(A1)
     world.settle()
     assert world.cleaning == [A1]
+    assert 0 < world.cleaner.dirtiest_ratio <= 1
     world.finish()
     assert world.cleaning == [A0]
 
@@ -112,7 +113,9 @@ def test_the_filthiest_log_comes_first(world: World) -> None:
 def test_without_a_due_log_the_next_round_begins_after_the_backoff(world: World) -> None:
     world.settle()
     world.fill(A0)
+    assert world.cleaner.dirtiest_ratio == 0
     world.broker.disk.advance(BACKOFF_MS - 1)
+    assert world.cleaner.since_last_round_ms == BACKOFF_MS - 1
     assert world.cleaning == []
     world.broker.disk.advance(1)
     assert world.cleaning == [A0]

@@ -1,16 +1,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
+import pytest
+
+from odradek.broker.metrics.families import broker_families
 from odradek.broker.metrics.families.broker_families import MAX_CLIENT_SOFTWARE
 from odradek.broker.network.authentication.authentication_counts import AuthenticationCounts
 from odradek.broker.network.frames.memory_pool import ConnectionMemory, MemoryPool
 from odradek.broker.network.sockets.close_reason import CloseReason
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from odradek.protocol.topic_partition import TopicPartition
-from odradek.storage.cleaning.clean_job import CleanStats
 from tests.support.in_process.in_process_broker import InProcessBroker
 from tests.support.in_process.scraping import ScrapedBroker
 
@@ -104,15 +107,13 @@ def test_the_time_of_the_start(broker: InProcessBroker, scraped: ScrapedBroker) 
     assert scraped.scrape().value("kafka_server_app_info_start_time_ms") == started_ms
 
 
-def test_the_last_compaction(broker: InProcessBroker, scraped: ScrapedBroker) -> None:
-    prefix = "kafka_log_logcleaner_"
-    names = ("max_buffer_utilization_percent", "cleaner_recopy_percent", "max_clean_time_secs")
+def test_bytes_of_disks(scraped: ScrapedBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert scraped.scrape().value("kafka_server_kafkaserver_linux_disk_write_bytes") >= 0
+    (tmp_path / "io").write_text("rchar: 1\nwchar: 2\nread_bytes: 4096\nwrite_bytes: 8192\n")
+    monkeypatch.setattr(broker_families, "PROCESS_IO", tmp_path / "io")
     found = scraped.scrape()
-    assert [found.value(f"{prefix}{name}") for name in names] == [0, 0, 0]
-    stats = CleanStats(bytes_read=1000, bytes_written=255, map_utilization=0.5, elapsed_ms=2500)
-    broker.services.log_manager.cleaner.last_stats = stats
-    found = scraped.scrape()
-    assert [found.value(f"{prefix}{name}") for name in names] == [50, 25, 2]
+    assert found.value("kafka_server_kafkaserver_linux_disk_read_bytes") == 4096
+    assert found.value("kafka_server_kafkaserver_linux_disk_write_bytes") == 8192
 
 
 def test_operations_whose_time_is_over(broker: InProcessBroker, scraped: ScrapedBroker) -> None:

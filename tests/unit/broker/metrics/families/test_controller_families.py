@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import inspect
+from types import SimpleNamespace
 
 import pytest
 
 from odradek.broker.metrics.families.controller_families import STATES
 from odradek.controller import events
+from odradek.controller.states.replica_states import ReplicaState
+from odradek.timer.histogram import Histogram
 from tests.support.in_process.in_process_broker import InProcessBroker
 from tests.support.in_process.scraping import ScrapedBroker
 
@@ -42,6 +45,46 @@ def test_a_broker_that_is_not_the_controller_has_zeros(broker: InProcessBroker, 
     for name in ("activecontrollercount", "globalpartitioncount", "offlinepartitionscount", "activebrokercount"):
         assert found.value(f"{CONTROLLER}{name}") == 0, name
     assert found.labels_of("kafka_topic_partitions") == []
+    assert found.labels_of("kafka_controller_controllerchannelmanager_queuesize") == []
+    assert found.value("kafka_controller_controllerchannelmanager_totalqueuesize") == 0
+
+
+def test_replicas_that_are_being_deleted(broker: InProcessBroker, scraped: ScrapedBroker) -> None:
+    broker.create_topic("t", 3)
+    controllership = broker.services.controller.controllership
+    assert controllership is not None
+    controllership.context.topics_to_be_deleted.add("t")
+    first, second, _ = controllership.context.replicas_of_topic("t")
+    controllership.replica_states.states[first] = ReplicaState.DELETION_SUCCESSFUL
+    controllership.replica_states.states[second] = ReplicaState.DELETION_INELIGIBLE
+    found = scraped.scrape()
+    assert found.value(f"{CONTROLLER}replicastodeletecount") == 2
+    assert found.value(f"{CONTROLLER}replicasineligibletodeletecount") == 1
+
+
+def test_requests_that_wait_for_brokers(
+    broker: InProcessBroker, scraped: ScrapedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    controllership = broker.services.controller.controllership
+    assert controllership is not None
+    monkeypatch.setattr(controllership, "channel", SimpleNamespace(queue_sizes={2: 3, 1: 4}))
+    found = scraped.scrape()
+    assert found.value("kafka_controller_controllerchannelmanager_queuesize", broker_id="1") == 4
+    assert found.value("kafka_controller_controllerchannelmanager_totalqueuesize") == 7
+    monkeypatch.undo()
+
+
+def test_requests_to_zookeeper(
+    broker: InProcessBroker, scraped: ScrapedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "kafka_server_zookeeperclientmetrics_zookeeperrequestlatencyms"
+    assert scraped.scrape().labels_of(name) == [], "there is no ZooKeeper"
+    latency_ms = Histogram()
+    latency_ms.update(7)
+    monkeypatch.setattr(broker.services.controller._tree, "latency_ms", latency_ms, raising=False)
+    found = scraped.scrape()
+    assert found.value(name, quantile="0.50") == 7
+    assert found.value(f"{name}_count") == 1
 
 
 def test_each_event_has_a_state() -> None:

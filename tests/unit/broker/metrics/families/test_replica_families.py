@@ -28,6 +28,19 @@ def test_partitions_and_their_logs(broker: InProcessBroker, scraped: ScrapedBrok
     assert found.value("kafka_cluster_partition_replicascount", **labels) == 1
     assert found.value("kafka_cluster_partition_underminisr", **labels) == 0
     assert found.value("kafka_server_replicafetchermanager_maxlag", clientId="Replica") == 0
+    assert found.value("kafka_server_replicaalterlogdirsmanager_maxlag", clientId="ReplicaAlterLogDirs") == 0
+
+
+def test_moves_between_directories(
+    broker: InProcessBroker, scraped: ScrapedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moves = broker.services.replica_manager.moves
+    monkeypatch.setattr(moves._mover, "lags", lambda: iter((3, 8, 5)))
+    moves._mover.failed.add(TopicPartition("t", 0))
+    found = scraped.scrape()
+    assert found.value("kafka_server_replicaalterlogdirsmanager_maxlag", clientId="ReplicaAlterLogDirs") == 8
+    failed = "kafka_server_replicaalterlogdirsmanager_failedpartitionscount"
+    assert found.value(failed, clientId="ReplicaAlterLogDirs") == 1
 
 
 def test_a_partition_with_a_dead_follower_is_under_replicated_and_below_its_minimum(
