@@ -53,7 +53,7 @@ you trust.
 
 [monitoring/](monitoring/) has a dashboard for Grafana and alert rules for Prometheus; both were tried with
 Prometheus 2.42 (`tests/soak/consoles/test_prometheus_soak.py`). Times are measured for a
-sample of 20 requests a second of each API, and weighted; requests, errors, records and bytes are all counted.
+sample of 10 requests a second of each API, and weighted; requests, errors, records and bytes are all counted.
 """
 
 _TABLES: Final = (

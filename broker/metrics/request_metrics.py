@@ -32,8 +32,8 @@ VERIFY_PARTITIONS_IN_TXN: Final = "AddPartitionsToTxnVerification"
 
 GENERATION_MS: Final = 60_000
 
-SAMPLES_PER_SECOND: Final = 20
-"""Requests whose times are taken: 6,000 in the five minutes of a histogram, of which Apache Kafka keeps 1028."""
+SAMPLES_PER_SECOND: Final = 10
+"""Requests whose times are taken: 3,000 in the five minutes of a histogram, of which Apache Kafka keeps 1028."""
 
 SAMPLES_A_BURST: Final = 4
 """After so many within a tick, the share of the sample is halved; the first time it falls to `FIRST_SHARE`."""

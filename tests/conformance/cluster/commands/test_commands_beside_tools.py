@@ -152,13 +152,23 @@ def test_resets_find_the_same_offsets(broker: Broker, both: Both, filled: str, u
     action = ("groups", "--reset-offsets", "--group", group, "--dry-run")
     header = ("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET")
     exports = [(*action, *reset, "--export") for reset in resets[:2]]
-    found = [*both(*((*action, *reset) for reset in resets), *exports)]
+    # Those of other tests are among all groups. Without --dry-run and --execute nothing is changed either.
+    of_all = ("groups", "--reset-offsets", "--all-groups", "--topic", filled, "--to-earliest")
+    without_action = (*action[:-1], "--topic", filled, "--to-earliest")
+    *found, all_groups, undecided = both(
+        *((*action, *reset) for reset in resets), *exports, (*of_all, "--dry-run"), without_action
+    )
     for mine, apaches in found[: len(resets)]:
         assert cells(mine.stdout, *header) == cells(apaches.stdout, *header)
         assert (mine.status, apaches.status) == (0, 0)
     for mine, apaches in found[len(resets) :]:
         assert sorted(mine.stdout.split()) == sorted(apaches.stdout.split())
         assert len(mine.stdout.split()) == 3
+    rows = [[row for row in cells(printed.stdout, *header) if row[0] == group] for printed in all_groups]
+    assert rows[0] == rows[1]
+    assert len(rows[0]) == 3
+    mine, apaches = undecided
+    assert cells(mine.stdout, *header) == cells(apaches.stdout, *header)
 
 
 def test_groups_are_changed_alike(
