@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from odradek.controller.states.request_batch import ControlRequest, ControlResponse
+from odradek.timer.histogram import Histogram
 
 if TYPE_CHECKING:
     from odradek.controller.model.broker_info import Broker
@@ -47,6 +48,10 @@ class ControlChannel(Protocol):
     def queue_sizes(self) -> Mapping[int, int]:
         """Broker id -> the requests that wait for it, for metrics."""
 
+    @property
+    def queue_times_ms(self) -> Mapping[int, Histogram]:
+        """Broker id -> how long requests waited until they were sent, for metrics."""
+
 
 class ControlTransport(Protocol):
     """The connection to one broker."""
@@ -64,15 +69,18 @@ class _BrokerQueue:
         self._broker = broker
         self._transport = transport
         self._timer = timer
-        self._requests: deque[tuple[ControlRequest, OnResponse]] = deque()
+        self._requests: deque[tuple[ControlRequest, OnResponse, float]] = deque()
+        """With the time when each was queued, by the clock of the loop."""
+        self.queue_time_ms = Histogram()
         self._arrived = asyncio.Event()
-        self._task = asyncio.get_running_loop().create_task(self._deliver(), name=f"control-channel-{broker.id}")
+        self._loop = asyncio.get_running_loop()
+        self._task = self._loop.create_task(self._deliver(), name=f"control-channel-{broker.id}")
 
     def __len__(self) -> int:
         return len(self._requests)
 
     def put(self, request: ControlRequest, callback: OnResponse) -> None:
-        self._requests.append((request, callback))
+        self._requests.append((request, callback, self._loop.time()))
         self._arrived.set()
 
     def close(self) -> None:
@@ -85,7 +93,9 @@ class _BrokerQueue:
             while not self._requests:
                 self._arrived.clear()
                 await self._arrived.wait()
-            request, callback = self._requests[0]
+            request, callback, queued_s = self._requests[0]
+            if request is not failed:
+                self.queue_time_ms.update(round((self._loop.time() - queued_s) * 1000))
             try:
                 callback(await self._transport.exchange(request))
             except OSError as error:
@@ -120,6 +130,11 @@ class ControllerChannels:
     def queue_sizes(self) -> Mapping[int, int]:
         """Broker id -> the requests that wait for it, the one under way among them."""
         return {broker_id: len(queue) for broker_id, queue in self._queues.items()}
+
+    @property
+    def queue_times_ms(self) -> Mapping[int, Histogram]:
+        """Broker id -> how long requests waited until they were sent for the first time."""
+        return {broker_id: queue.queue_time_ms for broker_id, queue in self._queues.items()}
 
     def add_broker(self, broker: Broker) -> None:
         if broker.id not in self._queues:

@@ -107,6 +107,8 @@ class Metrics:
             events = self._sources.services.controller.events
             flushes = self._sources.services.log_manager.environment.flush_times_ms
             zookeeper = self._sources.services.controller.zookeeper_latency_ms
-            for histogram in (events.queue_time_ms, *events.times_ms.values(), flushes, zookeeper):
+            controllership = self._sources.services.controller.controllership
+            channels = () if controllership is None else controllership.channel.queue_times_ms.values()
+            for histogram in (events.queue_time_ms, *events.times_ms.values(), flushes, zookeeper, *channels):
                 if histogram is not None:
                     histogram.begin_generation()

@@ -143,7 +143,6 @@ WITHOUT_MEANING: Final = (
 """Metrics of Apache Kafka by the names of their MBeans, and why they are not there."""
 
 NOT_YET: Final = (
-    "kafka.controller:type=ControllerChannelManager,name=RequestRateAndQueueTimeMs,broker-id=",
     "kafka.log:type=LogCleaner,name=max-compaction-delay-secs",
     "kafka.log:type=LogCleanerManager,name=uncleanable-bytes,logDirectory=",
     "kafka.network:type=RequestMetrics,name=DeprecatedRequestsPerSec,"

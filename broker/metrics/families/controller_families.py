@@ -118,6 +118,13 @@ def _queue_sizes(view: View) -> Iterator[Sample]:
             yield labelled(broker_id=broker_id), size
 
 
+def _queue_times(view: View) -> Histograms:
+    controllership = view.services.controller.controllership
+    if controllership is not None:
+        for broker_id, times_ms in sorted(controllership.channel.queue_times_ms.items()):
+            yield labelled(broker_id=broker_id), times_ms
+
+
 def _zookeeper_latency(view: View) -> Histograms:
     latency = view.services.controller.zookeeper_latency_ms
     if latency is not None:
@@ -210,6 +217,13 @@ CONTROLLER_FAMILIES: Final = (
         "Those that wait for one broker.",
         _queue_sizes,
         mbean=f"{_CHANNELS}QueueSize,broker-id=",
+    ),
+    summaries(
+        "kafka_controller_controllerchannelmanager_requestrateandqueuetimems",
+        ("broker_id",),
+        "Milliseconds that a request of the controller waited until it was sent to the broker.",
+        _queue_times,
+        mbean=f"{_CHANNELS}RequestRateAndQueueTimeMs,broker-id=",
     ),
     counters(
         "kafka_controller_controllerstats_uncleanleaderelections_total",

@@ -38,6 +38,7 @@ from odradek.protocol.messages.stop_replica import (
 from odradek.protocol.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import ManualClock
+from odradek.timer.histogram import Histogram
 from odradek.timer.system_timer import SystemTimer
 
 SETTLE_ROUNDS = 200
@@ -145,6 +146,10 @@ class RecordingChannels:
     @property
     def queue_sizes(self) -> Mapping[int, int]:
         return dict.fromkeys(self.connected, 0)
+
+    @property
+    def queue_times_ms(self) -> Mapping[int, Histogram]:
+        return {}
 
     def add_broker(self, broker: Broker) -> None:
         self.connected.add(broker.id)

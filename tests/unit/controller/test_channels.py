@@ -59,6 +59,7 @@ async def test_requests_arrive_in_order_one_at_a_time() -> None:
     await turns()
     assert (transport.received, answered) == ([0, 1, 2], [0, 1, 2])
     assert channels.queue_sizes == {1: 0}
+    assert channels.queue_times_ms[1].count == 3
     channels.shutdown()
     assert transport.is_closed
 

@@ -67,10 +67,15 @@ def test_requests_that_wait_for_brokers(
 ) -> None:
     controllership = broker.services.controller.controllership
     assert controllership is not None
-    monkeypatch.setattr(controllership, "channel", SimpleNamespace(queue_sizes={2: 3, 1: 4}))
+    times_ms = Histogram()
+    times_ms.update(9)
+    channel = SimpleNamespace(queue_sizes={2: 3, 1: 4}, queue_times_ms={1: times_ms})
+    monkeypatch.setattr(controllership, "channel", channel)
     found = scraped.scrape()
     assert found.value("kafka_controller_controllerchannelmanager_queuesize", broker_id="1") == 4
     assert found.value("kafka_controller_controllerchannelmanager_totalqueuesize") == 7
+    waited = "kafka_controller_controllerchannelmanager_requestrateandqueuetimems"
+    assert found.value(waited, broker_id="1", quantile="0.99") == 9
     monkeypatch.undo()
 
 
