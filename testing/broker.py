@@ -11,7 +11,6 @@ from threading import Lock
 from typing import TYPE_CHECKING, Self
 
 from odradek.testing.assertions.broker_assertions import BrokerAssertions
-from odradek.testing.clock import BrokerClock
 from odradek.testing.first_imports import without_collections
 from odradek.testing.node.making import make_node
 from odradek.testing.node.ports import BrokerStopped, Node, Started
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from types import TracebackType
 
+    from odradek.testing.clock import BrokerClock
     from odradek.testing.faults import BrokerFaults
     from odradek.testing.node.settings import SettingValue
 
@@ -86,6 +86,8 @@ class Broker(BrokerAssertions):
     @property
     def clock(self) -> BrokerClock:
         """The broker's clock."""
+        from odradek.testing.clock import BrokerClock
+
         return BrokerClock(self)
 
     @property

@@ -8,8 +8,7 @@ this process or in a child; so arguments and answers are plain values.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Iterable
-from dataclasses import dataclass, field
-from typing import Final, Protocol, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from odradek.timer.clock import SystemClock
 
@@ -21,12 +20,11 @@ DEFAULT_TIMEOUT_S: Final = 10.0
 """Of every wait."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(NamedTuple):
     """One question, by its name."""
 
     name: str
-    arguments: dict[str, object] = field(default_factory=dict)
+    arguments: dict[str, object]
 
 
 Steps = Generator[Ask, object, T]

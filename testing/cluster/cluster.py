@@ -22,6 +22,7 @@ from odradek.testing.cluster.cluster_questions import ClusterView
 from odradek.testing.cluster.metadata_service import MetadataService
 from odradek.testing.errors import BrokerStopped, WaitTimedOut
 from odradek.testing.node.files.data_directory import DataDirectory
+from odradek.testing.node.fork_server import FORK_SERVERS
 from odradek.testing.node.settings import broker_settings
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ class Cluster:
             raise RuntimeError("the cluster has been started already")
         self._directory = DataDirectory()
         try:
+            if self._own_process:
+                FORK_SERVERS.start()
             self._service = MetadataService(os.path.join(self._directory.path, "zookeeper"))
             self._service.open()
             for broker_id in range(self._number):

@@ -2,11 +2,15 @@
 
 A new interpreter needs 0.2 s to import the broker; a process that has done so forks in milliseconds. The server starts
 with the first broker and ends with the test process. Its program is `odradek.testing.node.fork_server_main`.
+
+This module imports little: all that the test process imports before it has started the server makes the first start
+longer.
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import socket
 import subprocess
@@ -14,15 +18,10 @@ import sys
 import threading
 from typing import TYPE_CHECKING, BinaryIO, Final, TypedDict, cast
 
-from odradek.storage.disk.worker import read_message, write_message
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 PROGRAM: Final = "import gc; gc.disable(); from odradek.testing.node.fork_server_main import main; main({})"
-
-DESCRIPTORS: Final = 3
-"""Standard input, output and error of a broker."""
 
 
 class BrokerEnvironment(TypedDict):
@@ -59,6 +58,8 @@ class ForkServer:
         return self._ask(process_id, ())
 
     def _ask(self, request: BrokerEnvironment | int, descriptors: Sequence[int]) -> int:
+        from odradek.storage.disk.worker import read_message, write_message
+
         with self._asking:
             socket.send_fds(self._connection, [b"\0"], descriptors)
             write_message(self._messages, request)
@@ -84,6 +85,11 @@ class ForkServers:
         self._server: ForkServer | None = None
         atexit.register(self.close)
         os.register_at_fork(after_in_child=self._forget)
+
+    def start(self) -> None:
+        """Start the server if there is none. It imports the broker while this process does other things."""
+        with contextlib.suppress(OSError):  # `fork` tries it again
+            self._present()
 
     def fork(self, descriptors: Sequence[int]) -> tuple[ForkServer, int]:
         """Start a broker. The server that has forked it, and its process id. Raises: OSError, EOFError."""
@@ -125,3 +131,7 @@ class ForkServers:
 def _environment() -> dict[str, str]:
     """With the module search path of this process."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+
+
+FORK_SERVERS: Final = ForkServers()
+"""That of this process."""

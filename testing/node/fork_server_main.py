@@ -17,10 +17,15 @@ import os
 import signal
 import socket
 import sys
-from typing import BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
 from odradek.storage.disk.worker import read_message, write_message
-from odradek.testing.node.fork_server import DESCRIPTORS, BrokerEnvironment
+
+if TYPE_CHECKING:
+    from odradek.testing.node.fork_server import BrokerEnvironment
+
+DESCRIPTORS: Final = 3
+"""Standard input, output and error of a broker."""
 
 
 def main(descriptor: int) -> None:

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 def make_node(settings: Mapping[str, str], *, own_process: bool) -> Node:
     """A broker in a thread of this process, or in a process of its own."""
     if own_process:
+        from odradek.testing.node.fork_server import FORK_SERVERS
+
+        FORK_SERVERS.start()  # first: it imports the broker while this process imports the rest
         from odradek.testing.node.process_node import ProcessNode
 
         return ProcessNode(settings)

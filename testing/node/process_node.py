@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, cast
 from weakref import WeakSet
 
 from odradek.storage.disk.worker import read_message, write_message
-from odradek.testing.node.fork_server import ForkServers
+from odradek.testing.node.fork_server import FORK_SERVERS
 from odradek.testing.node.ports import BrokerStopped, Started
 from odradek.testing.node.questions.questions import find
 
@@ -149,8 +149,6 @@ def _status(server: ForkServer, process_id: int) -> int | None:
     except (OSError, EOFError, ValueError):
         return None
 
-
-FORK_SERVERS: Final = ForkServers()
 
 _NODES: Final[WeakSet[ProcessNode]] = WeakSet()
 

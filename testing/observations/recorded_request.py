@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 from odradek.protocol.api import API
 from odradek.protocol.codec.codec import decode
 from odradek.testing.observations.plain_values import Plain, errors_in, plain, topics_in
-from odradek.testing.observations.records import Record, records_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from odradek.testing.observations.records import Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +110,8 @@ class RecordedRequest:
         return list(self._records())
 
     def _records(self) -> Iterator[tuple[str, Record]]:
+        from odradek.testing.observations.records import records_of  # of no use to the recorder
+
         topics = self.body.get("topicData")
         for topic in topics if isinstance(topics, list) else ():
             assert isinstance(topic, dict)

@@ -11,8 +11,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import shutil
-import tempfile
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -30,9 +28,9 @@ def parent_directory(memory_directory: str = MEMORY_DIRECTORY) -> str:
     try:
         found = os.statvfs(memory_directory)
     except OSError:
-        return os.path.join(tempfile.gettempdir(), name)
+        return os.path.join(_temporary_directory(), name)
     is_usable = found.f_bavail * found.f_frsize >= FREE_BYTES_MIN and os.access(memory_directory, os.W_OK | os.X_OK)
-    return os.path.join(memory_directory if is_usable else tempfile.gettempdir(), name)
+    return os.path.join(memory_directory if is_usable else _temporary_directory(), name)
 
 
 class DataDirectory:
@@ -47,18 +45,20 @@ class DataDirectory:
         parent = parent_directory() if parent is None else parent
         with _locked(parent):
             _remove_abandoned(parent)
-            self.path = tempfile.mkdtemp(dir=parent)
+            path = os.path.join(parent, os.urandom(8).hex())
+            os.mkdir(path, 0o700)
+            self.path = path
             self._lock = _lock(self.path)
 
     def clear(self) -> None:
         """Remove all that is in the directory."""
         for entry in os.scandir(self.path):
-            shutil.rmtree(entry.path, ignore_errors=True)
+            _remove(entry.path)
 
     def remove(self) -> None:
         """Remove the directory with all that is in it. Does nothing when it is called again."""
         if self._lock >= 0:
-            shutil.rmtree(self.path, ignore_errors=True)
+            _remove(self.path)
             os.close(self._lock)
             self._lock = -1
 
@@ -69,8 +69,20 @@ def _remove_abandoned(parent: str) -> None:
             lock = _lock(entry.path)
         except OSError:  # in use, or it has just been removed
             continue
-        shutil.rmtree(entry.path, ignore_errors=True)
+        _remove(entry.path)
         os.close(lock)
+
+
+def _temporary_directory() -> str:
+    import tempfile  # here and below: modules that a start can do without
+
+    return tempfile.gettempdir()
+
+
+def _remove(path: str) -> None:
+    import shutil
+
+    shutil.rmtree(path, ignore_errors=True)
 
 
 def _lock(path: str) -> int:

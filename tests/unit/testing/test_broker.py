@@ -128,3 +128,4 @@ def test_importing_it_imports_neither_a_broker_nor_its_views() -> None:
     found = set(done.stdout.split())
     assert "odradek.testing.broker" in found
     assert not {"asyncio", "odradek.broker", "odradek.coordinator", "odradek.protocol", "odradek.storage"} & found
+    assert not {"concurrent.futures", "dataclasses", "datetime", "inspect", "logging"} & found

@@ -80,10 +80,33 @@ def test_what_a_broker_prints_goes_to_the_standard_error_of_the_time_of_its_star
     assert "here I am" in capfd.readouterr().err
 
 
+FIRST = """
+import subprocess, sys
+from odradek.testing import Broker
+
+def popen(*arguments, **options):
+    print(*sorted(sys.modules))
+    raise OSError
+
+subprocess.Popen = popen
+try:
+    Broker(own_process=True).start()
+except BaseException:
+    pass
+"""
+
+
+def test_the_server_starts_before_the_test_process_imports_the_rest_of_the_kit() -> None:
+    done = subprocess.run([sys.executable, "-c", FIRST], check=True, capture_output=True, text=True, timeout=60)
+    found = set(done.stdout.splitlines()[0].split())
+    assert "odradek.testing.node.fork_server" in found
+    assert not {"concurrent.futures", "logging", "pickle", "odradek.testing.node.process_node"} & found
+
+
 ENDS = """
 import os
 from odradek.testing import Broker
-from odradek.testing.node.process_node import FORK_SERVERS
+from odradek.testing.node.fork_server import FORK_SERVERS
 broker = Broker(own_process=True).start()
 print(FORK_SERVERS._server.process_id, flush=True)
 """
