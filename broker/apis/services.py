@@ -55,7 +55,7 @@ class InSlices(Protocol):
         """Run `work`; an exception is answered as if the handler of `request` had raised it."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class Services:
     """The parts of one running broker; none of them is global."""
 

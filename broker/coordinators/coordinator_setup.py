@@ -5,7 +5,6 @@ Kafka: GroupCoordinator.apply, GroupCoordinator.offsetConfig, TransactionCoordin
 
 from __future__ import annotations
 
-import uuid
 from typing import TYPE_CHECKING
 
 from odradek.broker.coordinators.coordinator_log import InternalTopicLog
@@ -61,7 +60,7 @@ def make_group_coordinator(
         ),
         clock=clock,
         timer=timer,
-        new_uuid=lambda: str(uuid.uuid4()),
+        new_uuid=_new_uuid,
         consumer_offset_tree=consumer_offset_tree,
         verify_transaction=verify_transaction,
     )
@@ -104,3 +103,9 @@ def make_transaction_coordinator(
         producer_ids=producer_ids,
         channel=channel,
     )
+
+
+def _new_uuid() -> str:
+    import uuid  # a start can do without it
+
+    return str(uuid.uuid4())

@@ -43,7 +43,7 @@ class Node(NamedTuple):
     rack: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class MetadataSnapshot:
     """The cluster at one moment; never changed after it was built.
 

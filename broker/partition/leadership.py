@@ -38,7 +38,7 @@ class IsrChanges:
         """Proposals that the controller refused."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class PartitionEnvironment:
     """What all partitions of a broker use.
 

@@ -38,7 +38,7 @@ class FetcherSettings(NamedTuple):
     """`replica.fetch.backoff.ms`"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class FetchersSettings:
     """`end_point` returns the inter-broker address of a live broker, `count` the present `num.replica.fetchers`."""
 

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from odradek.timer.system_timer import SystemTimer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ServiceSetup:
     """What exists before the services: the logs are loaded, the ports are bound, the broker is not registered."""
 

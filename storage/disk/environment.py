@@ -5,7 +5,6 @@ They are injected, so that tests can replace them.
 
 from __future__ import annotations
 
-import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -29,7 +28,7 @@ def no_jitter(limit: int) -> int:
     return 0
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class Environment:
     """The resources of the logs of one broker."""
 
@@ -53,6 +52,8 @@ class Environment:
     @classmethod
     def of_worker(cls, *, producer_id_expiration_ms: int = 86_400_000) -> Environment:
         """The resources in a worker process: disk and clock; its pools run all work in place."""
+        import uuid
+
         from odradek.timer.clock import SystemClock
         from odradek.timer.system_timer import SystemTimer
 

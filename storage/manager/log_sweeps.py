@@ -38,7 +38,7 @@ _NEVER_MS: Final = 2**62
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class LogManagerSettings:
     """The broker settings of the start and the recurring work, with Kafka's defaults."""
 

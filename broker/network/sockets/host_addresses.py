@@ -8,7 +8,6 @@ Kafka: InetAddress.getByName.
 
 from __future__ import annotations
 
-import ipaddress
 import socket
 from collections import deque
 from functools import partial
@@ -29,6 +28,8 @@ class UnknownHostError(OSError):
 
 def literal_address(host: str) -> str | None:
     """The address as `getpeername` writes it, if the text is an address; None for a host name."""
+    import ipaddress  # a start can do without it
+
     try:
         address = ipaddress.ip_address(host or LOOPBACK)
     except ValueError:

@@ -50,7 +50,8 @@ def _bind(end_point: EndPoint, receive_buffer_bytes: int) -> socket.socket:
         with contextlib.suppress(OSError):  # no IPv6 on this machine; a port in use fails again below
             return _bind_address(socket.AF_INET6, ("::", end_point.port), receive_buffer_bytes, dual_stack=True)
         return _bind_address(socket.AF_INET, ("0.0.0.0", end_point.port), receive_buffer_bytes)
-    found = socket.getaddrinfo(end_point.host, end_point.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    host = end_point.host.encode() if end_point.host.isascii() else end_point.host  # a text imports `encodings.idna`
+    found = socket.getaddrinfo(host, end_point.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     family, _, _, _, address = min(found, key=lambda entry: entry[0] != socket.AF_INET)
     return _bind_address(family, cast("tuple[str | int, ...]", address), receive_buffer_bytes)
 

@@ -41,15 +41,18 @@ NEVER_NEEDED = {
     "http",
     "importlib.metadata",
     "importlib.resources",
+    "ipaddress",
     "multiprocessing",
     "pdb",
     "pickle",
     "pkg_resources",
+    "platform",
     "prometheus_client",
     "setuptools",
     "tempfile",
     "unittest",
     "urllib.request",
+    "uuid",
     "xml",
 }
 """Of the standard library and of others: what comes in by accident. asyncio itself loads ssl and concurrent.futures."""
