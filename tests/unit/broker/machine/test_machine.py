@@ -30,7 +30,7 @@ def test_ids_are_random_uuids_whose_text_does_not_begin_with_a_dash() -> None:
 
 def test_a_name_is_32_hex_digits() -> None:
     name = machine(Random(1)).new_uuid_hex()
-    assert (len(name), uuid.UUID(hex=name).hex) == (32, name)
+    assert (len(name), uuid.UUID(hex=name).hex, uuid.UUID(hex=name).version) == (32, name, 4)
 
 
 def test_the_default_file_system_is_the_real_one() -> None:
