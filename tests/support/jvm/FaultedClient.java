@@ -6,6 +6,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.ExecutionException;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
@@ -59,6 +61,11 @@ public class FaultedClient {
                     producer.send(new ProducerRecord<>(topic, 0, null, "value"));
                     producer.commitTransaction();
                     return "committed";
+                }
+            case "create":
+                try (Admin admin = Admin.create(common(bootstrap))) {
+                    admin.createTopics(List.of(new NewTopic(topic, 1, (short) 1))).all().get();
+                    return "created";
                 }
             default:
                 throw new IllegalArgumentException(work);

@@ -39,7 +39,7 @@ def run(
     answer = client.run(work, broker.bootstrap_servers, TOPIC)
     took_s = time.monotonic() - started
     record = broker.faults.record()
-    records = len(broker.topic(TOPIC).records())
+    records = len(broker.topic(TOPIC).records()) if TOPIC in broker.topics() else 0
     return Seen(answer=answer, records=records, changed=len(record.events)), took_s, record.sequence()
 
 

@@ -1,6 +1,7 @@
 """Four clients that do one small thing each while a broker fails on command, with short time-outs and back-offs.
 
-Each piece of work answers in one line: `offset N`, `value V`, `committed`, or the name of the client's error.
+Each piece of work answers in one line: `offset N`, `value V`, `committed`, `created`, or the name of the client's
+error.
 """
 
 from __future__ import annotations
@@ -13,8 +14,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import aiokafka
+import aiokafka.admin
+import aiokafka.errors
 import confluent_kafka
+import confluent_kafka.admin
 import kafka
+import kafka.admin
 from aiokafka.structs import TopicPartition as AiokafkaTopicPartition
 from kafka.structs import TopicPartition as KafkaPythonTopicPartition
 
@@ -25,9 +30,12 @@ PROGRAM = Path(__file__).parents[1] / "jvm" / "FaultedClient.java"
 LIMIT_S = 5
 CLIENT_ID = "c"
 
+LIBRDKAFKA_READ_LIMIT_S = 15
+"""It asks for its coordinator again, and joins again, a second or two after each error, whatever its settings are."""
+
 
 class FaultedClient(Protocol):
-    """One client library. `work` is produce, fetch, commit or transact; the client id is always `c`."""
+    """One client library. `work` is produce, fetch, commit, transact or create; the client id is always `c`."""
 
     def run(self, work: str, bootstrap: str, topic: str) -> str: ...
 
@@ -100,7 +108,7 @@ class Librdkafka:
             consumer.close()
 
     def _read(self, consumer: confluent_kafka.Consumer) -> str:
-        end = time.monotonic() + LIMIT_S
+        end = time.monotonic() + LIBRDKAFKA_READ_LIMIT_S
         while time.monotonic() < end:
             message = consumer.poll(0.1)
             if message is not None:
@@ -116,6 +124,11 @@ class Librdkafka:
         producer.produce(topic, b"value", partition=0)
         producer.commit_transaction(LIMIT_S)
         return "committed"
+
+    def _create(self, bootstrap: str, topic: str) -> str:
+        admin = confluent_kafka.admin.AdminClient(self._common(bootstrap))
+        admin.create_topics([confluent_kafka.admin.NewTopic(topic, 1, 1)], request_timeout=LIMIT_S)[topic].result()
+        return "created"
 
 
 class Aiokafka:
@@ -175,6 +188,18 @@ class Aiokafka:
             await producer.send(topic, b"value", partition=0)
             await producer.commit_transaction()
             return "committed"
+
+    async def _create(self, bootstrap: str, topic: str) -> str:
+        admin = aiokafka.admin.AIOKafkaAdminClient(
+            bootstrap_servers=bootstrap, client_id=CLIENT_ID, request_timeout_ms=1_000, retry_backoff_ms=20
+        )
+        await admin.start()
+        try:
+            answer = await admin.create_topics([aiokafka.admin.NewTopic(topic, 1, 1)])
+        finally:
+            await admin.close()
+        [(_, code, *_)] = answer.topic_errors
+        return type(aiokafka.errors.for_code(code)()).__name__ if code else "created"
 
 
 class KafkaPython:
@@ -255,6 +280,14 @@ class KafkaPython:
             return "committed"
         finally:
             producer.close(2)
+
+    def _create(self, bootstrap: str, topic: str) -> str:
+        admin = kafka.KafkaAdminClient(**self._common(bootstrap))
+        try:
+            admin.create_topics([kafka.admin.NewTopic(topic, 1, 1)])
+            return "created"
+        finally:
+            admin.close()
 
 
 class Java:

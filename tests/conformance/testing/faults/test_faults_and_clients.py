@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import pytest
 
+from odradek.broker.faults.rules.rule_texts import ACTIONS
+from odradek.broker.faults.rules.shorthands import SHORTHANDS
 from odradek.testing import Broker
 from tests.support.loads.fault_runs import Outcome, Seen, run
 from tests.support.loads.faulted_clients import CLIENT_ID, Aiokafka, FaultedClient, Java, KafkaPython, Librdkafka
@@ -70,6 +72,20 @@ ROWS = [
             records=0,
         ),
     ),
+    Row(work="produce", fault="unknown_topic", keys=PRODUCE, seen=same("offset 0", 1)),
+    Row(work="produce", fault="storage_error", keys=PRODUCE, seen=same("offset 0", 1)),
+    Row(
+        work="produce",
+        fault="error",
+        keys=PRODUCE | {"code": "MESSAGE_TOO_LARGE"},
+        seen=each(
+            "MSG_SIZE_TOO_LARGE",
+            "MessageSizeTooLargeError",
+            "MessageSizeTooLargeError",
+            "RecordTooLargeException",
+            records=0,
+        ),
+    ),
     # The request took effect and its client does not know: each retry is a duplicate.
     Row(work="produce", fault="isr_shrunk_after_append", keys=PRODUCE, seen=same("offset 1", 2)),
     Row(work="produce", fault="drop_after_apply", keys=PRODUCE, seen=same("offset 1", 2)),
@@ -114,6 +130,7 @@ ROWS = [
         seen=each("_BAD_MSG", "CorruptRecordException", "CorruptRecordError", "KafkaException", records=1),
     ),
     Row(work="commit", fault="coordinator_loading", keys=COMMIT, seen=same("committed", 1)),
+    Row(work="commit", fault="coordinator_not_available", keys={"times": 1}, seen=same("committed", 1)),
     Row(work="commit", fault="coordinator_moved", keys=COMMIT, seen=same("committed", 1)),
     Row(
         work="commit",
@@ -147,7 +164,19 @@ ROWS = [
         seen=each("_FENCED", "committed", "ProducerFencedError", "InvalidProducerEpochException", records=0),
     ),
     Row(work="transact", fault="coordinator_moved", keys=END, seen=same("committed", 1)),
+    # librdkafka and aiokafka leave it to the application to look for the controller again.
+    Row(
+        work="create",
+        fault="not_controller",
+        keys={"times": 1},
+        is_topic_there=False,
+        seen=each("NOT_CONTROLLER", "NotControllerError", "created", "created", records=0),
+    ),
 ]
+
+
+def test_every_fault_has_a_row() -> None:
+    assert {*ACTIONS, *SHORTHANDS} == {row.fault for row in ROWS}
 
 
 @pytest.fixture(scope="module")
