@@ -10,6 +10,7 @@ from odradek.testing.scenarios.clusters import (
     coordinator_loss,
     leader_moves,
     network_partition,
+    replay,
     rolling_restart,
 )
 from odradek.testing.scenarios.coordinators import coordinator_failover
@@ -24,6 +25,7 @@ __all__ = [
     "leader_move",
     "leader_moves",
     "network_partition",
+    "replay",
     "rolling_restart",
     "slow_disk",
 ]

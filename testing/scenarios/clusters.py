@@ -12,40 +12,18 @@ import itertools
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
+
+from odradek.testing.scenarios.cluster_record import ClusterRecord, NotedCluster
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
     from concurrent.futures import Future
     from types import TracebackType
 
+    from odradek.testing.scenarios.cluster_record import ClusterPort, When
+
 OFFSETS_TOPIC = "__consumer_offsets"
-
-
-class ClusterPort(Protocol):
-    """What scenarios use of a `Cluster`."""
-
-    @property
-    def brokers(self) -> Mapping[int, object]: ...
-
-    @property
-    def controller(self) -> int: ...
-
-    def leader(self, topic: str, partition: int = 0) -> int: ...
-
-    def in_sync_replicas(self, topic: str, partition: int = 0) -> set[int]: ...
-
-    def restart(self, broker_id: int) -> object: ...
-
-    def start_broker(self, broker_id: int) -> object: ...
-
-    def kill(self, broker_id: int, *, notice: bool = True) -> None: ...
-
-    def move_leader(self, topic: str, partition: int = 0, *, to: int) -> None: ...
-
-    def partition(self, *groups: Iterable[int], without_zookeeper: Iterable[int] = ()) -> None: ...
-
-    def heal(self) -> None: ...
 
 
 class Meanwhile:
@@ -60,8 +38,11 @@ class Meanwhile:
         *,
         begin: Callable[[], object] | None = None,
         end: Callable[[], object] | None = None,
+        noted: NotedCluster | None = None,
     ) -> None:
+        """`noted`: through which all of this changes the cluster."""
         self._steps = steps
+        self._noted = noted
         self._begin = begin
         self._end = end
         self._pool = ThreadPoolExecutor(1, "odradek-scenario")
@@ -77,6 +58,7 @@ class Meanwhile:
             except BaseException:
                 self._undo()
                 raise
+        self._is_in("meanwhile")
         self._running = self._pool.submit(self._run)
         return self
 
@@ -85,6 +67,7 @@ class Meanwhile:
     ) -> None:
         self._is_over = error is not None
         self._pool.shutdown()
+        self._is_in("end")
         if self._end is not None:
             self._end()
         if error is None and self._running is not None:
@@ -92,6 +75,7 @@ class Meanwhile:
 
     def _undo(self) -> None:
         """End what has begun in part. An error of it would hide the one that came before."""
+        self._is_in("end")
         if self._end is not None:
             with suppress(Exception):
                 self._end()
@@ -100,6 +84,14 @@ class Meanwhile:
     def is_going_on(self) -> bool:
         """Whether there are steps left to do."""
         return self._running is not None and not self._running.done()
+
+    def record(self) -> ClusterRecord:
+        """What has been done to the cluster, for `replay`."""
+        return ClusterRecord(() if self._noted is None else tuple(self._noted.steps))
+
+    def _is_in(self, when: When) -> None:
+        if self._noted is not None:
+            self._noted.when = when
 
     def _run(self) -> None:
         for step in self._steps:
@@ -111,11 +103,14 @@ class Meanwhile:
 
 def rolling_restart(cluster: ClusterPort) -> Meanwhile:
     """Each broker is stopped in an orderly way and started again, one after the other."""
-    return Meanwhile([partial(cluster.restart, each) for each in sorted(cluster.brokers)])
+    noted = NotedCluster(cluster)
+    return Meanwhile([partial(noted.do, "restart", broker_id=each) for each in sorted(cluster.brokers)], noted=noted)
 
 
 def leader_moves(cluster: ClusterPort, topic: str, partition: int = 0, *, times: int = 5) -> Meanwhile:
     """The leader of a partition moves so often, each time to the next in-sync replica."""
+
+    noted = NotedCluster(cluster)
 
     def move() -> None:
         replicas = sorted(cluster.in_sync_replicas(topic, partition))
@@ -123,9 +118,9 @@ def leader_moves(cluster: ClusterPort, topic: str, partition: int = 0, *, times:
         following = [each for each in replicas if each > leader] or [each for each in replicas if each != leader]
         if not following:
             raise ValueError(f"{topic}-{partition} has no other replica in sync that could lead: {replicas}")
-        cluster.move_leader(topic, partition, to=following[0])
+        noted.do("move_leader", topic=topic, partition=partition, to=following[0])
 
-    return Meanwhile(itertools.repeat(move, times))
+    return Meanwhile(itertools.repeat(move, times), noted=noted)
 
 
 def controller_loss(cluster: ClusterPort) -> Meanwhile:
@@ -143,18 +138,39 @@ def coordinator_loss(cluster: ClusterPort, partition: int = 0) -> Meanwhile:
 
 def network_partition(cluster: ClusterPort, *groups: Iterable[int], without_zookeeper: Iterable[int] = ()) -> Meanwhile:
     """The network between groups of brokers is cut until the end of the block, as by `Cluster.partition`."""
-    return Meanwhile(begin=lambda: cluster.partition(*groups, without_zookeeper=without_zookeeper), end=cluster.heal)
+    noted = NotedCluster(cluster)
+    cut = {"groups": [list(group) for group in groups], "without_zookeeper": list(without_zookeeper)}
+    return Meanwhile(begin=partial(noted.do, "partition", **cut), end=partial(noted.do, "heal"), noted=noted)
+
+
+def replay(cluster: ClusterPort, record: ClusterRecord | str) -> Meanwhile:
+    """Do what a scenario has done, to the same brokers and in the same order. A text is the JSON of its record.
+
+    Raises: ValueError for another text.
+    """
+    steps = (ClusterRecord.of_json(record) if isinstance(record, str) else record).steps
+    noted = NotedCluster(cluster)
+
+    def of(when: When) -> list[Callable[[], None]]:
+        return [partial(noted.do, step.do, **step.arguments) for step in steps if step.when == when]
+
+    def all_of(when: When) -> None:
+        for step in of(when):
+            step()
+
+    return Meanwhile(of("meanwhile"), begin=partial(all_of, "begin"), end=partial(all_of, "end"), noted=noted)
 
 
 def _loss(cluster: ClusterPort, victim: Callable[[], int]) -> Meanwhile:
+    noted = NotedCluster(cluster)
     lost: list[int] = []
 
     def begin() -> None:
         lost.append(victim())
-        cluster.kill(lost[0])
+        noted.do("kill", broker_id=lost[0])
 
     def end() -> None:
         for broker_id in lost:
-            cluster.start_broker(broker_id)
+            noted.do("start_broker", broker_id=broker_id)
 
-    return Meanwhile(begin=begin, end=end)
+    return Meanwhile(begin=begin, end=end, noted=noted)

@@ -12,9 +12,11 @@ from odradek.testing.scenarios import (
     coordinator_loss,
     leader_moves,
     network_partition,
+    replay,
     rolling_restart,
 )
 from odradek.testing.scenarios.clusters import Meanwhile
+from tests.support.waiting import eventually
 
 
 class NotingCluster:
@@ -72,10 +74,35 @@ def test_each_scenario() -> None:
         "kill 2",
         "test",
         "start 2",
-        "cut ([0], [1, 2]) ()",
+        "cut ([0], [1, 2]) []",
         "test",
         "heal",
     ]
+
+
+def test_a_replay_does_the_same_in_the_same_parts() -> None:
+    for make in (
+        rolling_restart,
+        lambda cluster: leader_moves(cluster, "t", 3, times=4),
+        controller_loss,
+        coordinator_loss,
+        lambda cluster: network_partition(cluster, [0], [1, 2], without_zookeeper=[0]),
+    ):
+        first, again = NotingCluster(), NotingCluster()
+        with make(first) as scenario:
+            wait_for_steps(scenario)
+            first.notes.append("test")
+        again.controller, again.led_by = 0, 2  # the record decides, not what the cluster is like now
+        with replay(again, scenario.record().to_json()) as replayed:
+            wait_for_steps(replayed)
+            again.notes.append("test")
+        assert again.notes == first.notes
+        assert len(first.notes) > 1
+        assert replayed.record() == scenario.record()
+
+
+def wait_for_steps(scenario: Meanwhile) -> None:
+    eventually(lambda: not scenario.is_going_on)
 
 
 def test_a_step_that_fails_fails_the_block_and_what_was_begun_is_ended() -> None:
