@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.broker.faults.actions import Actions
 from odradek.broker.faults.matching import Facts, RuleState, keeps
-from odradek.broker.faults.record import MAX_EVENTS, EventKey, FaultEvent, FaultRecord
+from odradek.broker.faults.record import MAX_EVENTS, MAX_TOPICS, EventKey, FaultEvent, FaultRecord
 from odradek.broker.faults.rules.rule_texts import action_to_plain, rule_of
 from odradek.broker.faults.rules.rules import Match, Rule, StaleMetadata
 from odradek.protocol.api import API, ApiKey
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 MAX_CLIENTS: Final = 10_000
 """Connections that have a number, and pairs of a client id and an API whose requests are counted: clients choose both.
 """
-
-MAX_TOPICS: Final = 10
-"""Topics of a request that an event names."""
 
 MAX_NAME: Final = 249
 """Characters of a client id or a topic that are looked at: Kafka's longest name of a topic. Clients choose both."""

@@ -18,6 +18,9 @@ FORMAT_VERSION: Final = 1
 MAX_EVENTS: Final = 50_000
 """Of a record. Later faults happen and are not recorded."""
 
+MAX_TOPICS: Final = 10
+"""Topics of a request that an event names."""
+
 _KEYS: Final = (
     "number",
     "rule",

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterator
 
@@ -7,8 +8,9 @@ import pytest
 
 from odradek.protocol.api import ApiKey
 from odradek.protocol.errors import ErrorCode
-from odradek.testing import Broker
+from odradek.testing import AsyncBroker, Broker
 from odradek.testing.scenarios import disk_full, slow_disk
+from tests.support.async_test import async_test
 from tests.support.wire.raw_client import RawClient
 from tests.support.wire.requests import batch, build
 
@@ -59,3 +61,24 @@ def test_records_wait_for_a_slow_disk_and_others_do_not(broker: Broker, client: 
     started = time.monotonic()
     assert produce(client, b"quick") == ErrorCode.NONE
     assert time.monotonic() - started < SLOW_S
+
+
+def test_what_a_full_disk_has_refused_is_refused_again_by_a_replay(broker: Broker, client: RawClient) -> None:
+    assert produce(client, b"before") == ErrorCode.NONE
+    with disk_full(broker) as scenario:
+        assert produce(client, b"refused") == ErrorCode.KAFKA_STORAGE_ERROR
+    broker.clock.advance("1s")
+    record = scenario.record()
+    assert [(event.api, event.call, event.rule) for event in record.events] == [("Produce", 1, "disk_full")]
+    broker.faults.replay(record)
+    assert [produce(client, b"again") for _ in range(2)] == [ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NONE]
+    broker.faults.assert_replayed()
+    broker.faults.clear()
+
+
+@async_test
+async def test_a_record_for_coroutines(broker: Broker, client: RawClient) -> None:
+    async with slow_disk(AsyncBroker.of(broker), "100ms") as scenario:
+        assert await asyncio.to_thread(produce, client, b"slow") == ErrorCode.NONE
+    [event] = (await scenario.record_async()).events
+    assert (event.api, event.fault["action"]) == ("Produce", "delay")
