@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.processes.apache.jvm import REPOSITORY
 from tests.support.waiting import eventually
 
 SCRIPT = """
@@ -42,8 +44,9 @@ def test_it_does_not_outlive_the_test_process(end: str) -> None:
     process.wait(30)
     eventually(lambda: not is_running(int(broker_id)))
     assert not Path(directory).parent.exists()
-    for child in forked:
-        os.kill(child, signal.SIGKILL)
+    for child in forked:  # the fork server, too, which ends by itself
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
     process.stdout.close()
 
 
@@ -71,3 +74,25 @@ def test_a_broker_in_a_thread_that_was_not_stopped_removes_its_data_at_the_end_o
     done = subprocess.run([sys.executable, "-c", THREAD], capture_output=True, text=True, check=True, timeout=60)
     assert done.stderr == ""
     assert not Path(done.stdout.strip()).parent.exists()
+
+
+USE = """
+from confluent_kafka import Producer
+from odradek.testing import Broker
+for own_process in (False, True):
+    with Broker(own_process=own_process) as broker:
+        producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+        producer.produce("t", b"value")
+        producer.flush()
+        assert broker.topic("t").wait_for(1)[0].value == b"value"
+        broker.reset()
+"""
+
+
+def test_nothing_is_written_to_the_directories_of_the_user(tmp_path: Path) -> None:
+    home, here = tmp_path / "home", tmp_path / "here"
+    home.mkdir()
+    here.mkdir()
+    environment = {**os.environ, "HOME": str(home), "PYTHONPATH": str(REPOSITORY / "src")}
+    subprocess.run([sys.executable, "-c", USE], cwd=here, env=environment, check=True, timeout=60)
+    assert [*home.rglob("*"), *here.rglob("*")] == []
