@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -91,3 +92,8 @@ async def what_it_inherits(broker: RunningBroker, variable: str, module: str) ->
 @question
 async def print_in_broker(broker: RunningBroker, text: str) -> None:
     print(text, flush=True)
+
+
+@question
+async def loaded_modules(broker: RunningBroker) -> set[str]:
+    return set(sys.modules)

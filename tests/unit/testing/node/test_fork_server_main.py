@@ -2,11 +2,16 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
+from typing import cast
 
 import pytest
 
+from odradek.testing import Broker
 from odradek.testing.node.fork_server import ForkServer
+from tests.support.testing import asking  # noqa: F401 - registers the questions
 from tests.support.testing.forked import Forked
 
 
@@ -44,3 +49,19 @@ def test_a_broker_does_not_hold_the_socket_of_a_killed_server(server: ForkServer
     os.kill(server.process_id, signal.SIGKILL)
     with pytest.raises((OSError, EOFError)):
         broker.close()
+
+
+FORKED = """
+import sys
+from odradek.testing.node import child, fork_server_main
+fork_server_main.import_all()
+print(*sys.modules)
+"""
+
+
+def test_a_broker_imports_nothing_for_its_start() -> None:
+    done = subprocess.run([sys.executable, "-c", FORKED], check=True, capture_output=True, text=True, timeout=60)
+    with Broker(own_process=True) as broker:
+        loaded = cast("set[str]", broker.ask("loaded_modules"))
+    for_itself = {name for name in loaded - set(done.stdout.split()) if not name.startswith("tests")}
+    assert for_itself == set()
