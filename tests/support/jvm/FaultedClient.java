@@ -41,6 +41,11 @@ public class FaultedClient {
                 try (KafkaProducer<String, String> producer = producer(bootstrap, null)) {
                     return "offset " + producer.send(new ProducerRecord<>(topic, 0, null, "value")).get().offset();
                 }
+            case "produce_two":
+                try (KafkaProducer<String, String> producer = producer(bootstrap, null)) {
+                    producer.send(new ProducerRecord<>(topic, 0, null, "value")).get();
+                    return "offset " + producer.send(new ProducerRecord<>(topic, 0, null, "value")).get().offset();
+                }
             case "fetch":
                 try (KafkaConsumer<String, String> consumer = consumer(bootstrap)) {
                     consumer.assign(List.of(new TopicPartition(topic, 0)));

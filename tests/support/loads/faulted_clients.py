@@ -35,7 +35,10 @@ LIBRDKAFKA_READ_LIMIT_S = 15
 
 
 class FaultedClient(Protocol):
-    """One client library. `work` is produce, fetch, commit, transact or create; the client id is always `c`."""
+    """One client library; the client id is always `c`.
+
+    `work` is produce, produce_two (one after the other), fetch, commit, transact or create.
+    """
 
     def run(self, work: str, bootstrap: str, topic: str) -> str: ...
 
@@ -78,16 +81,20 @@ class Librdkafka:
         }
         return confluent_kafka.Consumer(self._common(bootstrap) | settings)
 
-    def _produce(self, bootstrap: str, topic: str) -> str:
+    def _produce(self, bootstrap: str, topic: str, count: int = 1) -> str:
         producer = self._producer(bootstrap)
         reports: list[str] = []
 
         def delivered(error: confluent_kafka.KafkaError | None, message: confluent_kafka.Message) -> None:
             reports.append(f"offset {message.offset()}" if error is None else str(error.name()))
 
-        producer.produce(topic, b"value", partition=0, on_delivery=delivered)
-        producer.flush(LIMIT_S + 2)
-        return reports[0] if reports else "nothing reported"
+        for _ in range(count):
+            producer.produce(topic, b"value", partition=0, on_delivery=delivered)
+            producer.flush(LIMIT_S + 2)
+        return reports[-1] if reports else "nothing reported"
+
+    def _produce_two(self, bootstrap: str, topic: str) -> str:
+        return self._produce(bootstrap, topic, 2)
 
     def _fetch(self, bootstrap: str, topic: str) -> str:
         consumer = self._consumer(bootstrap)
@@ -168,6 +175,11 @@ class Aiokafka:
         async with self._producer(bootstrap) as producer:
             return f"offset {(await producer.send_and_wait(topic, b'value', partition=0)).offset}"
 
+    async def _produce_two(self, bootstrap: str, topic: str) -> str:
+        async with self._producer(bootstrap) as producer:
+            await producer.send_and_wait(topic, b"value", partition=0)
+            return f"offset {(await producer.send_and_wait(topic, b'value', partition=0)).offset}"
+
     async def _fetch(self, bootstrap: str, topic: str) -> str:
         async with self._consumer(bootstrap) as consumer:
             partition = AiokafkaTopicPartition(topic, 0)
@@ -235,12 +247,16 @@ class KafkaPython:
             **settings,
         )
 
-    def _produce(self, bootstrap: str, topic: str) -> str:
+    def _produce(self, bootstrap: str, topic: str, count: int = 1) -> str:
         producer = self._producer(bootstrap, enable_idempotence=False, acks="all")
         try:
-            return f"offset {producer.send(topic, b'value', partition=0).get(LIMIT_S + 2).offset}"
+            sent = [producer.send(topic, b"value", partition=0).get(LIMIT_S + 2) for _ in range(count)]
+            return f"offset {sent[-1].offset}"
         finally:
             producer.close(2)
+
+    def _produce_two(self, bootstrap: str, topic: str) -> str:
+        return self._produce(bootstrap, topic, 2)
 
     def _fetch(self, bootstrap: str, topic: str) -> str:
         consumer = self._consumer(bootstrap)

@@ -106,7 +106,14 @@ ROWS = [
         ),
     ),
     Row(work="produce", fault="delay", keys=PRODUCE | {"ms": 300}, at_least_s=0.3, seen=same("offset 0", 1)),
-    Row(work="produce", fault="throttle", keys=PRODUCE | {"ms": 100}, seen=same("offset 0", 1)),
+    # The answer comes at once; the next request waits.
+    Row(
+        work="produce_two",
+        fault="throttle",
+        keys=PRODUCE | {"ms": 300},
+        at_least_s=0.3,
+        seen=same("offset 1", 2),
+    ),
     Row(
         work="produce",
         fault="slow_bytes",
