@@ -86,7 +86,6 @@ class TopicResult:
         return self.error_code is ErrorCode.NONE
 
     def time_out(self) -> None:
-        """The topic was accepted, but was not ready within the timeout."""
         self.error_code = ErrorCode.REQUEST_TIMED_OUT
         self.error_message = None
 
@@ -114,11 +113,13 @@ class _Results:
 
     def __init__(self) -> None:
         self.by_name: dict[str, TopicResult] = {}
+        self.accepted: list[str] = []
         self._refused = 0
 
     async def add(self, topic: str, work: Awaitable[TopicResult]) -> None:
         try:
             self.by_name[topic] = await work
+            self.accepted.append(topic)
         except (KafkaError, TreeError) as error:
             self._refused += 1
             if self._refused <= LOGGED_TOPICS:
@@ -129,10 +130,14 @@ class _Results:
                 refusal = TopicResult(name=topic, error_code=error.code, error_message=error.specific_message)
             self.by_name[topic] = refusal
 
-    def end(self) -> dict[str, TopicResult]:
+    def log_rest(self) -> None:
         if self._refused > LOGGED_TOPICS:
             logger.info("%d more topics of the request were refused", self._refused - LOGGED_TOPICS)
-        return self.by_name
+
+    async def time_out(self, topics: Iterable[str]) -> None:
+        """These topics were accepted, but were not ready within the timeout."""
+        async for topic in in_turns(topics):
+            self.by_name[topic].time_out()
 
 
 class AdminManager:
@@ -271,7 +276,7 @@ class AdminManager:
         started = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.TOPIC_ALREADY_EXISTS)
         return {
             name: ErrorCode.LEADER_NOT_AVAILABLE if result.error_code in started else result.error_code
-            for name, result in results.items()
+            async for name, result in in_turns(results.items())
         }
 
     async def _with_leaders(
@@ -281,22 +286,20 @@ class AdminManager:
         added = _Results()
         async for topic in in_turns(topics):
             await added.add(topic.name, work(topic))
-        results = added.end()
+        added.log_rest()
         if timeout_ms is not None:
-            await self._wait_for_leaders(results, timeout_ms)
-        return results
+            await self._wait_for_leaders(added, timeout_ms)
+        return added.by_name
 
     async def _brokers(self) -> list[Broker]:
         return sorted(await self._client.brokers_and_epochs(), key=lambda broker: broker.id)
 
-    async def _wait_for_leaders(self, results: Mapping[str, TopicResult], timeout_ms: int) -> None:
-        created = {name: result for name, result in results.items() if result.is_success}
-        late: Iterable[str] = created
-        if timeout_ms > 0 and created:
-            partitions = {name: result.partitions for name, result in created.items()}
+    async def _wait_for_leaders(self, added: _Results, timeout_ms: int) -> None:
+        late: Iterable[str] = added.accepted
+        if timeout_ms > 0 and added.accepted:
+            partitions = {name: added.by_name[name].partitions async for name in in_turns(added.accepted)}
             late = await self._ready.wait_for_leaders(partitions, timeout_ms)
-        for name in late:
-            results[name].time_out()
+        await added.time_out(late)
 
     # Delete
 
@@ -311,14 +314,12 @@ class AdminManager:
         added = _Results()
         async for topic in in_turns(topics):
             await added.add(topic, self._delete(topic, record_mutations))
-        results = added.end()
-        started = [name for name, result in results.items() if result.is_success]
-        late: Iterable[str] = started
-        if timeout_ms > 0 and started:
-            late = await self._ready.wait_for_deletion(started, timeout_ms)
-        for name in late:
-            results[name].time_out()
-        return results
+        added.log_rest()
+        late: Iterable[str] = added.accepted
+        if timeout_ms > 0 and added.accepted:
+            late = await self._ready.wait_for_deletion(added.accepted, timeout_ms)
+        await added.time_out(late)
+        return added.by_name
 
     async def _delete(self, topic: str, record_mutations: RecordMutations) -> TopicResult:
         found = await self._client.topic_assignments([topic]) if topic_names.is_valid_topic_name(topic) else []
