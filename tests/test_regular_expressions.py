@@ -19,7 +19,7 @@ from tests.support.examples_of_expressions import examples
 from tests.test_house_rules import PACKAGES, REPOSITORY
 
 SUSPICIOUS_S: Final = 0.003
-SIZES: Final = (250, 2000)
+SIZES: Final = (250, 4000)
 """The first is small enough for an expression whose time grows with the cube."""
 ENDS: Final = ("", "\0")
 SEARCHES: Final = ("search", "finditer", "findall", "split", "sub")
