@@ -26,6 +26,11 @@ class AppendOrigin(Enum):
     """A fetch from the leader, which has checked everything."""
 
 
+CLIENT: Final = AppendOrigin.CLIENT
+REPLICATION: Final = AppendOrigin.REPLICATION
+"""To look up a member of an enum takes as long as a call."""
+
+
 @dataclass(slots=True, eq=False)
 class LogAppendInfo:
     """The result of an append. Timestamps in ms; offsets and times are -1 where unknown."""

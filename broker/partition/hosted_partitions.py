@@ -31,7 +31,8 @@ class HostedPartitions:
     def __init__(self, environment: PartitionEnvironment) -> None:
         self._environment = environment
         self.isr_changes = environment.isr_changes
-        self._partitions: dict[TopicPartition, Partition | Hosted] = {}
+        self.by_name: dict[TopicPartition, Partition | Hosted] = {}
+        """Changed here only. Appends look into it: cheaper than a call."""
         self.topic_stats: BrokerTopicStats | None = None
         """The counters of appends and reads; None while metrics are off."""
         self.failed_partitions: set[TopicPartition] = set()
@@ -52,7 +53,7 @@ class HostedPartitions:
         Raises: KafkaError KAFKA_STORAGE_ERROR when its directory failed; NOT_LEADER_OR_FOLLOWER when only other brokers
         host it (so that a client refreshes its metadata); UNKNOWN_TOPIC_OR_PARTITION.
         """
-        hosted = self._partitions.get(topic_partition)
+        hosted = self.by_name.get(topic_partition)
         if isinstance(hosted, Partition):
             return hosted
         if hosted is Hosted.OFFLINE:
@@ -85,29 +86,29 @@ class HostedPartitions:
 
     def hosted(self, topic_partition: TopicPartition) -> Partition | None:
         """The hosted partition, None when it is not hosted or its directory failed."""
-        hosted = self._partitions.get(topic_partition)
+        hosted = self.by_name.get(topic_partition)
         return hosted if isinstance(hosted, Partition) else None
 
     def online_partitions(self) -> Iterator[Partition]:
         """Those that are online now, also if other work runs between two of them."""
-        return (hosted for hosted in list(self._partitions.values()) if isinstance(hosted, Partition))
+        return (hosted for hosted in list(self.by_name.values()) if isinstance(hosted, Partition))
 
     @property
     def offline_count(self) -> int:
         """The number of partitions whose log directory has failed."""
-        return list(self._partitions.values()).count(Hosted.OFFLINE)
+        return list(self.by_name.values()).count(Hosted.OFFLINE)
 
     def is_offline(self, topic_partition: TopicPartition) -> bool:
-        return self._partitions.get(topic_partition) is Hosted.OFFLINE
+        return self.by_name.get(topic_partition) is Hosted.OFFLINE
 
     def create(self, topic_partition: TopicPartition) -> Partition:
         """Begin to host a partition, without a log yet."""
-        created = self._partitions[topic_partition] = Partition(topic_partition, self._environment)
+        created = self.by_name[topic_partition] = Partition(topic_partition, self._environment)
         return created
 
     def forget(self, topic_partition: TopicPartition) -> None:
         """Stop hosting the partition."""
-        hosted = self._partitions.pop(topic_partition)
+        hosted = self.by_name.pop(topic_partition)
         if isinstance(hosted, Partition):
             hosted.news.announce()
 
@@ -115,14 +116,14 @@ class HostedPartitions:
         """Close the partition, whose log directory has failed. From now on requests for it get KAFKA_STORAGE_ERROR,
         also when it was not hosted.
         """
-        hosted = self._partitions.get(topic_partition)
+        hosted = self.by_name.get(topic_partition)
         if isinstance(hosted, Partition):
             hosted.close()
-        self._partitions[topic_partition] = Hosted.OFFLINE
+        self.by_name[topic_partition] = Hosted.OFFLINE
 
     def announce(self, topic_partitions: Iterable[TopicPartition]) -> None:
         """Wake the readers of these partitions: something outside of `Partition` has changed."""
         for topic_partition in topic_partitions:
-            hosted = self._partitions.get(topic_partition)
+            hosted = self.by_name.get(topic_partition)
             if isinstance(hosted, Partition):
                 hosted.news.announce()

@@ -213,12 +213,13 @@ class Partition(Leadership):
                 origin=origin,
                 verification_guard=verification_guard,
                 may_take_long=may_take_long,
+                is_alone=not followers,
             )
         else:
             info = log.append_finished(records, finished, self.leader_epoch, verification_guard=verification_guard)
         if followers:
             info.high_watermark_moved = self.in_sync.maybe_increment_high_watermark()
-        else:
+        elif not info.is_committed:
             info.high_watermark_moved = log.watermarks.raise_high_watermark_to_end()
             info.is_committed = True
         return info

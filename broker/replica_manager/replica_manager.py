@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.broker.fetch.fetch_wakeups import FetchWakeups
@@ -22,6 +23,7 @@ from odradek.broker.partition.high_watermark_reviews import HighWatermarkReviews
 from odradek.broker.partition.hosted_partitions import HostedPartitions
 from odradek.broker.partition.isr_expiration import IsrExpiration
 from odradek.broker.partition.leadership import PartitionEnvironment
+from odradek.broker.partition.partition import Partition
 from odradek.broker.replica_manager.controller_requests import ControllerRequests
 from odradek.broker.replica_manager.delayed_delete_records import DelayedDeleteRecords
 from odradek.broker.replica_manager.delayed_produce import DelayedProduce
@@ -31,6 +33,7 @@ from odradek.broker.replica_manager.replica_moves import ReplicaMoves
 from odradek.controller.model.topic_names import INTERNAL_TOPICS
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage.append_info import (
+    CLIENT,
     NO_KEY,
     AppendOrigin,
     InvalidMagicError,
@@ -50,7 +53,6 @@ if TYPE_CHECKING:
     from odradek.broker.inter_broker.alter_partition_manager import AlterPartition
     from odradek.broker.metadata.metadata_cache import MetadataCache
     from odradek.broker.meters.broker_topic_stats import BrokerTopicStats
-    from odradek.broker.partition.partition import Partition
     from odradek.broker.replication.alter_log_dirs import MoveSettings
     from odradek.broker.replication.replica_fetchers import Fetchers
     from odradek.protocol.topic_partition import TopicPartition
@@ -114,6 +116,7 @@ class ReplicaManager:
             offsets_moved=self.complete_delayed,
         )
         self.partitions = HostedPartitions(environment)
+        self._hosted = self.partitions.by_name
         self.high_watermark_checkpoints = HighWatermarkCheckpoints(
             log_manager, timer, high_watermark_checkpoint_interval_ms
         )
@@ -203,60 +206,61 @@ class ReplicaManager:
             return
         results: dict[TopicPartition, LogAppendResult] = {}
         stats = self.partitions.topic_stats
-        pending = flush_required = False
-        clock = self._clock
-        step_ends_ms = clock.monotonic_ms() + STEP_MS
+        waits = flush_required = False
+        step_ends_ms = 0 if len(records) == 1 else self._clock.monotonic_ms() + STEP_MS
         for topic_partition, batch in records.items():
-            if results and clock.monotonic_ms() >= step_ends_ms:
+            if results and self._clock.monotonic_ms() >= step_ends_ms:
                 yield None
-                step_ends_ms = clock.monotonic_ms() + STEP_MS
+                step_ends_ms = self._clock.monotonic_ms() + STEP_MS
             guard = verification_guards.get(topic_partition)
             result = self._append_one(topic_partition, batch, required_acks, internal_topics_allowed, origin, guard)
             if isinstance(result, ValidationJob):
                 result = yield from self._append_validated(topic_partition, result, required_acks, guard)
             results[topic_partition] = result
-            if result.error == ErrorCode.NONE:
-                pending = True
-                flush_required = flush_required or result.info.flush_required
+            if result.error:
                 if stats is not None:
-                    counters, info = stats.topics[topic_partition.topic], result.info
-                    counters.total_produce_requests += 1
-                    counters.messages_in += info.last_offset - info.first_offset + 1
-                    counters.bytes_in += batch.nbytes
-            elif stats is not None:
-                _count_refused(stats, topic_partition.topic, batch, result.error)
-
-        is_acknowledged_by_all = required_acks == -1 and pending
-
-        def answer() -> None:
-            if is_acknowledged_by_all and not self._all_reached(results):
-                self._wait_for_followers(timeout_ms, results, respond)
-            else:
-                respond(results)
-
-        must_wait = is_acknowledged_by_all and not flush_required and not self._all_reached(results)
+                    _count_refused(stats, topic_partition.topic, batch, result.error)
+                continue
+            info = result.info
+            waits = waits or not info.is_committed
+            flush_required = flush_required or info.flush_required
+            if stats is not None:
+                counters = stats.topics[topic_partition.topic]
+                counters.total_produce_requests += 1
+                counters.messages_in += info.last_offset - info.first_offset + 1
+                counters.bytes_in += batch.nbytes
+        waits = waits and required_acks == -1 and not self._all_reached(results)
         if flush_required:
+            answer = partial(self._answer, timeout_ms, results, respond, waits=waits)
             when_flushed(results, self.partitions.hosted, answer)
-        elif not must_wait:
+        elif not waits:
             respond(results)
         # The producer is answered first, then the other requests that these records complete. A producer that waits
         # for followers waits the shorter the sooner they get the records.
         if self.fetch_purgatory.watchers or self.produce_purgatory.watchers or self.delete_records_purgatory.watchers:
             yield from self._complete_delayed_by(results, step_ends_ms)
-        if must_wait:
-            self._wait_for_followers(timeout_ms, results, respond)
+        if waits and not flush_required:
+            self._answer(timeout_ms, results, respond, waits=True)
 
-    def _wait_for_followers(
+    def _answer(
         self,
         timeout_ms: int,
         results: Mapping[TopicPartition, LogAppendResult],
         respond: Callable[[Mapping[TopicPartition, LogAppendResult]], None],
+        *,
+        waits: bool,
     ) -> None:
+        """Call `respond` now or, if it waits, when the replicas have the records."""
+        if not waits:
+            respond(results)
+            return
         operation = DelayedProduce(timeout_ms, results, self.partitions, respond)
         if not operation.try_complete():
             self.produce_purgatory.watch(operation, results)
 
     def _complete_delayed_by(self, results: Mapping[TopicPartition, LogAppendResult], step_ends_ms: int) -> Steps:
+        """`step_ends_ms`: of the step that has appended them; 0 if that was one append."""
+        step_ends_ms = step_ends_ms or self._clock.monotonic_ms() + STEP_MS
         for topic_partition, result in results.items():
             if result.error == ErrorCode.NONE and (
                 topic_partition in self.fetch_purgatory.watchers
@@ -297,13 +301,14 @@ class ReplicaManager:
         if not internal_topics_allowed and topic_partition.topic in INTERNAL_TOPICS:
             return LogAppendResult(error=ErrorCode.INVALID_TOPIC_EXCEPTION)
         try:
-            partition = self.partitions.partition(topic_partition)
+            hosted = self._hosted.get(topic_partition)
+            partition = hosted if isinstance(hosted, Partition) else self.partitions.partition(topic_partition)
             info = partition.append_as_leader(
                 records,
                 origin,
                 required_acks,
                 verification_guard,
-                may_take_long=may_take_long or origin is not AppendOrigin.CLIENT,
+                may_take_long=may_take_long or origin is not CLIENT,
                 finished=finished,
             )
         except LongValidationError:

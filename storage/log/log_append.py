@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records.layout import MAGIC_V2
-from odradek.storage.append_info import AppendOrigin, LogAppendInfo
+from odradek.storage.append_info import CLIENT, LogAppendInfo
 from odradek.storage.segment.log_segment import MAX_RELATIVE_OFFSET, AppendedBatch
 from odradek.storage.validation.validator import check_replicated_offsets
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from odradek.protocol.records.batch import AnyBatch
+    from odradek.storage.append_info import AppendOrigin
     from odradek.storage.log.log_state import LogState
     from odradek.storage.producers.producer_state import BatchMetadata
     from odradek.storage.segment.transaction_index import AbortedTxn
@@ -37,8 +38,12 @@ def append_validated(
     origin: AppendOrigin,
     verification_guard: object | None,
     now_ms: int,
+    is_alone: bool = False,
 ) -> LogAppendInfo:
-    """Write one batch (or messages of an old format) with its assigned offsets, unless it is a duplicate."""
+    """Write one batch (or messages of an old format) with its assigned offsets, unless it is a duplicate.
+
+    `is_alone`: no other replica has to have it.
+    """
     local = log.local_log
     (
         batch,
@@ -61,12 +66,13 @@ def append_validated(
         segment = log.roll_for(first_offset)
     info = completed = None
     aborted: Sequence[AbortedTxn] = ()
-    if batch.producer_id >= 0:
-        entry = log.producers.producers.get(batch.producer_id)
-        if entry is not None and origin is AppendOrigin.CLIENT:
-            duplicate = entry.find_duplicate(batch.producer_epoch, batch.base_sequence, batch.last_sequence)
-            if duplicate is not None:
-                return _answer_duplicate(log, duplicate)
+    entry = log.producers.producers.get(batch.producer_id) if batch.producer_id >= 0 and origin is CLIENT else None
+    is_next = entry is not None and not log.producers.verification_states and entry.is_next(batch)
+    if entry is not None and not is_next:
+        duplicate = entry.find_duplicate(batch.producer_epoch, batch.base_sequence, batch.last_sequence)
+        if duplicate is not None:
+            return _answer_duplicate(log, duplicate)
+    if batch.producer_id >= 0 and not is_next:
         info, completed = log.checks.check(
             batch,
             first_offset=first_offset,
@@ -77,8 +83,7 @@ def append_validated(
             segment_base_offset=segment.base_offset,
             position=segment.records.size,
         )
-        if completed is not None and completed.is_aborted:
-            aborted = log.producers.aborted_by([info], [completed])
+        aborted = () if completed is None or not completed.is_aborted else log.producers.aborted_by([info], [completed])
     if messages:
         segment.append_batches(parts, messages)
     else:
@@ -86,13 +91,17 @@ def append_validated(
     if leader_epoch != log.leader_epochs.latest_epoch:
         log.leader_epochs.assign(leader_epoch, first_offset)
     local.log_end_offset = last_offset + 1
-    if info is not None:
+    if is_next and entry is not None:
+        entry.add_next(last_offset, last_offset - first_offset, max_timestamp)
+    elif info is not None:
         log.checks.apply([info], [] if completed is None else [completed])
     log.producers.map_end_offset = last_offset + 1
-    log.watermarks.update_first_unstable()
-    log_start_offset = log.watermarks.log_start_offset
+    watermarks = log.watermarks
+    watermarks.appended(is_alone=is_alone)
+    log_start_offset = watermarks.log_start_offset
     # Named arguments of a class cost a dict: twice the time.
     appended = LogAppendInfo(first_offset, last_offset, max_timestamp, log_append_time, log_start_offset, leader_epoch)
+    appended.is_committed = appended.high_watermark_moved = is_alone
     if is_rebuilt:
         appended.records_converted = last_offset - first_offset + 1
         appended.conversion_ns = conversion_ns
@@ -135,7 +144,7 @@ def append_replicated(log: LogState, found: list[AnyBatch], now_ms: int) -> LogA
     local.log_end_offset = last.last_offset + 1
     log.checks.apply(infos, completed)
     log.producers.map_end_offset = local.log_end_offset
-    log.watermarks.update_first_unstable()
+    log.watermarks.appended(is_alone=False)
     flush_required = log.unflushed_messages >= local.config.flush_messages
     if flush_required:
         log.flusher.flush(local.log_end_offset)

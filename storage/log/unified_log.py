@@ -193,11 +193,12 @@ class UnifiedLog:
         origin: AppendOrigin = AppendOrigin.CLIENT,
         verification_guard: object | None = None,
         may_take_long: bool = True,
+        is_alone: bool = False,
     ) -> LogAppendInfo:
         """Append records of a client or coordinator and assign their offsets: all of them, or none.
 
-        Raises: KafkaError; LongValidationError unless it may take long: then the caller has `validation_job` done, and
-        calls `append_finished`.
+        `is_alone`: no other replica has to have them. Raises: KafkaError; LongValidationError unless it may take long:
+        then the caller has `validation_job` done, and calls `append_finished`.
         """
         # Both appends repeat the body of `disk`: its generator would cost too much per append.
         if self.log_dir.failure is not None:
@@ -219,7 +220,7 @@ class UnifiedLog:
                 may_take_long=may_take_long,
                 monotonic_ns=self._monotonic_ns,
             )
-            return append_validated(self.state, batch, leader_epoch, origin, verification_guard, now_ms)
+            return append_validated(self.state, batch, leader_epoch, origin, verification_guard, now_ms, is_alone)
         except CorruptRecordError as error:
             raise KafkaError(ErrorCode(error.error_code), str(error)) from error
         except DiskFullError as error:

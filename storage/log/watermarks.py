@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.protocol.new_tuple import new_tuple
 from odradek.storage.offsets import LogOffsetMetadata
 from odradek.storage.segment.fetch_data import FetchIsolation
 
@@ -119,8 +120,24 @@ class Watermarks:
         self._set(self._local.end_offset_metadata if offset == end else metadata)
         return True
 
+    def appended(self, *, is_alone: bool) -> None:
+        """Call after each append. `is_alone`: no other replica has to have the records, so the high watermark is at the
+        log end. Short: it runs per append.
+        """
+        self.on_change()
+        if is_alone:
+            local = self._local
+            active = local.segments.active
+            end = (local.log_end_offset, active.base_offset, active.records.size)
+            self._high_watermark = new_tuple(LogOffsetMetadata, end)
+        if self._first_unstable is not None or self._producers.ongoing_txns or self._producers.unreplicated_txns:
+            if is_alone:
+                self._make_transactions_stable()
+            else:
+                self._find_first_unstable()
+
     def raise_high_watermark_to_end(self) -> bool:
-        """Advance the high watermark to the log end, for a partition without followers. Short: it runs per append."""
+        """Advance the high watermark to the log end, for a partition without followers."""
         end = self._local.end_offset_metadata
         old = self._high_watermark
         if end.message_offset == old.message_offset and not old.on_older_segment(end):
@@ -146,7 +163,7 @@ class Watermarks:
             self._high_watermark = LogOffsetMetadata(self.high_watermark)
 
     def update_first_unstable(self) -> None:
-        """Call after every change of the log end, the log start, or the producers' transactions."""
+        """Call after every other change of the log end, the log start, or the producers' transactions."""
         self.on_change()
         if self._first_unstable is not None or self._producers.ongoing_txns or self._producers.unreplicated_txns:
             self._find_first_unstable()

@@ -20,16 +20,26 @@ Kafka: ProducerStateEntry, BatchMetadata, TxnMetadata, CompletedTxn, Verificatio
 from __future__ import annotations
 
 import logging
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.records.layout import MAX_INT32, NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
+from odradek.protocol.new_tuple import new_tuple
+from odradek.protocol.records.layout import (
+    CONTROL_MASK,
+    MAX_INT32,
+    NO_PRODUCER_EPOCH,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    TRANSACTIONAL_MASK,
+)
 from odradek.storage.append_info import AppendOrigin
 from odradek.storage.offsets import UNKNOWN_OFFSET, UNKNOWN_POSITION, LogOffsetMetadata
 
+if TYPE_CHECKING:
+    from odradek.protocol.records.batch import AnyBatch
+
 BATCHES_RETAINED: Final = 5
 """The largest max.in.flight.requests.per.connection of an idempotent producer. Kafka: NUM_BATCHES_TO_RETAIN."""
-
 
 logger = logging.getLogger(__name__)
 
@@ -119,6 +129,26 @@ class ProducerStateEntry:
         if len(self.batches) > BATCHES_RETAINED:
             del self.batches[0]
         self.last_timestamp = batch.timestamp
+
+    def is_next(self, batch: AnyBatch) -> bool:
+        """Whether a client's batch goes on where the last one ended, outside of transactions: it breaks no rule."""
+        batches = self.batches
+        return (
+            len(batches) > 0
+            and batch.base_sequence == (batches[-1].last_seq + 1) & MAX_INT32
+            and batch.producer_epoch == self.producer_epoch
+            and self.current_txn_first_offset < 0
+            and not batch.attributes & (TRANSACTIONAL_MASK | CONTROL_MASK)
+        )
+
+    def add_next(self, last_offset: int, offset_delta: int, timestamp: int) -> None:
+        """Add a batch for which `is_next` is true, after it was written."""
+        batches = self.batches
+        last_seq = (batches[-1].last_seq + 1 + offset_delta) & MAX_INT32
+        batches.append(new_tuple(BatchMetadata, (last_seq, last_offset, offset_delta, timestamp)))
+        if len(batches) > BATCHES_RETAINED:
+            del batches[0]
+        self.last_timestamp = timestamp
 
     def maybe_update_epoch(self, producer_epoch: int) -> bool:
         """Set a new epoch and forget the batches of the old one; False if the epoch is the same."""

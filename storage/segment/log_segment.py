@@ -17,6 +17,7 @@ import os
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.new_tuple import new_tuple
 from odradek.protocol.records.layout import NO_TIMESTAMP
 from odradek.protocol.records.timestamps import first_record_since
 from odradek.storage import log_files
@@ -61,6 +62,7 @@ class LogSegment:
 
     __slots__ = (
         "_bytes_since_last_index_entry",
+        "_index_room",
         "_largest",
         "_last_read",
         "_rolling_timestamp",
@@ -96,6 +98,8 @@ class LogSegment:
         self.jitter_ms = jitter_ms
         self.created_ms = created_ms
         self._bytes_since_last_index_entry = 0
+        self._index_room = 0
+        """Both indexes have room for so many entries, if not for more."""
         self._rolling_timestamp: int | None = None
         self._largest: TimestampOffset | None = None
         self._last_read: BatchPosition | None = None
@@ -172,33 +176,52 @@ class LogSegment:
         offset_of_max_timestamp: int,
         aborted: Sequence[AbortedTxn] = (),
     ) -> None:
-        """Append one batch, and index the transactions that it aborts.
-
-        Raises: OSError; DiskFullError, which leaves everything unchanged.
+        """Append one batch, and index the transactions that it aborts. Raises: OSError; DiskFullError, which leaves
+        everything unchanged.
         """
         if not 0 <= last_offset - self.base_offset <= MAX_RELATIVE_OFFSET:  # in line: one call less for each append
             raise self._overflow(last_offset)
-        position = self.records.size
-        entries = 1 if self._bytes_since_last_index_entry > self.index_interval_bytes else 0
-        size = self._write(parts, entries, aborted)
+        records = self.records
+        position = records.size
+        is_entry_due = self._bytes_since_last_index_entry > self.index_interval_bytes
+        if is_entry_due or aborted:
+            size = self._write(parts, 1 if is_entry_due else 0, aborted)
+        else:
+            try:
+                size = records.append(parts)
+            except OSError as error:
+                self._undo_write(position, error)
         if position == 0:
             self._rolling_timestamp = max_timestamp
-        self._index(position, size, last_offset, max_timestamp, offset_of_max_timestamp)
+        largest = self._largest or self.largest
+        if max_timestamp > largest.timestamp:
+            self._largest = largest = new_tuple(TimestampOffset, (max_timestamp, offset_of_max_timestamp))
+        if is_entry_due:  # the indexes have room for it
+            self.offset_index.append(last_offset, position)
+            self.time_index.maybe_append(*largest)
+            self._bytes_since_last_index_entry = 0
+            self._index_room -= 1
+        self._bytes_since_last_index_entry += size
 
     def append_batches(
         self, parts: Sequence[Bytes], batches: Sequence[AppendedBatch], aborted: Sequence[AbortedTxn] = ()
     ) -> None:
-        """Append several batches with one write. The index entries are those of single appends.
-
-        Raises: OSError; DiskFullError, which leaves everything unchanged.
-        """
+        """Append several batches with one write. The index entries are those of single appends. Raises: as `append`."""
         self.ensure_offset_in_range(batches[-1].last_offset)
         position = self.records.size
         self._write(parts, self._entries_due(batches), aborted)
         if position == 0:
             self._rolling_timestamp = max(batch.max_timestamp for batch in batches)
+        largest = self._largest or self.largest
         for batch in batches:
-            self._index(position, batch.size, batch.last_offset, batch.max_timestamp, batch.offset_of_max_timestamp)
+            if batch.max_timestamp > largest.timestamp:
+                self._largest = largest = TimestampOffset(batch.max_timestamp, batch.offset_of_max_timestamp)
+            if self._bytes_since_last_index_entry > self.index_interval_bytes:
+                self.offset_index.append(batch.last_offset, position)
+                self.time_index.maybe_append(*largest)
+                self._bytes_since_last_index_entry = 0
+                self._index_room -= 1
+            self._bytes_since_last_index_entry += batch.size
             position += batch.size
 
     def _write(self, parts: Sequence[Bytes], index_entries: int, aborted: Sequence[AbortedTxn]) -> int:
@@ -232,18 +255,6 @@ class LogSegment:
             since_last += batch.size
         return due
 
-    def _index(
-        self, position: int, size: int, last_offset: int, max_timestamp: int, offset_of_max_timestamp: int
-    ) -> None:
-        largest = self._largest or self.largest
-        if max_timestamp > largest.timestamp:
-            self._largest = largest = TimestampOffset(max_timestamp, offset_of_max_timestamp)
-        if self._bytes_since_last_index_entry > self.index_interval_bytes:
-            self.offset_index.append(last_offset, position)
-            self.time_index.maybe_append(*largest)
-            self._bytes_since_last_index_entry = 0
-        self._bytes_since_last_index_entry += size
-
     def ensure_offset_in_range(self, offset: int) -> None:
         """Raise SegmentOffsetOverflowError for an offset that the indexes cannot represent."""
         if not 0 <= offset - self.base_offset <= MAX_RELATIVE_OFFSET:
@@ -257,13 +268,19 @@ class LogSegment:
     def should_roll(self, config: LogConfig, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
         """Whether an append of `size` bytes must go to a new segment."""
         current = self.records.size
-        if current > config.segment_bytes - size:
+        if current > config.segment_bytes - size or last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
             return True
-        if current and self.time_waited_for_roll(now_ms, max_timestamp) > config.max_segment_ms - self.jitter_ms:
-            return True
-        return (
-            self.offset_index.is_full or self.time_index.is_full or last_offset - self.base_offset > MAX_RELATIVE_OFFSET
-        )
+        if current:
+            first = self._rolling_timestamp  # in line: one call less for each append
+            if first is not None and first >= 0:
+                waited_ms = max_timestamp - first
+            else:
+                waited_ms = self.time_waited_for_roll(now_ms, max_timestamp)
+            if waited_ms > config.max_segment_ms - self.jitter_ms:
+                return True
+        if self._index_room <= 0:
+            self._index_room = min(self.offset_index.room, self.time_index.room)
+        return self._index_room <= 0
 
     def time_waited_for_roll(self, now_ms: int, max_timestamp: int) -> int:
         """The age of the segment in ms: by record timestamps if the first batch has one, else since its creation."""
@@ -276,10 +293,9 @@ class LogSegment:
         """The largest timestamp of the first batch; -1 without one. Kafka: LogSegment.getFirstBatchTimestamp."""
         if self._rolling_timestamp is None:
             first = next(self.records.positions(), None)
-            self._rolling_timestamp = NO_TIMESTAMP if first is None else first.max_timestamp
             if first is None:
-                self._rolling_timestamp = None
                 return NO_TIMESTAMP
+            self._rolling_timestamp = first.max_timestamp
         return self._rolling_timestamp
 
     # -- reading -----------------------------------------------------------------------------------
@@ -456,12 +472,8 @@ class LogSegment:
 
     def sync_descriptors(self, *, unchanged_too: bool = False) -> list[int]:
         """Descriptors that the caller owns, to fsync all files that changed since the last call."""
-        descriptors = [
-            self.records.duplicate_fd(),
-            self.offset_index.open_for_sync(unchanged_too=unchanged_too),
-            self.time_index.open_for_sync(unchanged_too=unchanged_too),
-            self.txn_index.open_for_sync(),
-        ]
+        indexes = [index.open_for_sync(unchanged_too=unchanged_too) for index in (self.offset_index, self.time_index)]
+        descriptors = [self.records.duplicate_fd(), *indexes, self.txn_index.open_for_sync()]
         return [fd for fd in descriptors if fd is not None]
 
     def change_suffix(self, old: str, new: str) -> None:

@@ -85,9 +85,9 @@ class MappedIndex:
         return self.entries * self._entry.size
 
     @property
-    def is_full(self) -> bool:
-        entries = self._entries
-        return (entries if entries >= 0 else self.entries) >= self.max_entries
+    def room(self) -> int:
+        """How many more entries the index may get."""
+        return self.max_entries - self.entries
 
     @property
     def is_dirty(self) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
+from odradek.protocol.new_tuple import new_tuple
 from odradek.storage.offsets import TimestampOffset
 from odradek.storage.segment.mapped_index import InvalidOffsetError, MappedIndex
 
@@ -34,9 +35,8 @@ class TimeIndex(MappedIndex):
         self._last: TimestampOffset | None = None
 
     @property
-    def is_full(self) -> bool:
-        entries = self._entries
-        return (entries if entries >= 0 else self.entries) >= self.max_entries - 1
+    def room(self) -> int:
+        return self.max_entries - 1 - self.entries
 
     @property
     def knows_its_end(self) -> bool:
@@ -58,7 +58,7 @@ class TimeIndex(MappedIndex):
         return TimestampOffset(timestamp, self.base_offset + relative)
 
     def maybe_append(self, timestamp: int, offset: int) -> None:
-        """Add an entry if its timestamp is larger than the last one. The caller checks `is_full` where needed."""
+        """Add an entry if its timestamp is larger than the last one. The caller checks `room` where needed."""
         last = self._last or self.last_entry
         if timestamp <= last.timestamp:
             return
@@ -68,7 +68,7 @@ class TimeIndex(MappedIndex):
                 f"appended ({last.offset}) to {self.path}"
             )
         self._append_entry(timestamp, offset - self.base_offset)
-        self._last = TimestampOffset(timestamp, offset)
+        self._last = new_tuple(TimestampOffset, (timestamp, offset))
 
     def lookup(self, target: int) -> TimestampOffset:
         """The last entry with a timestamp of at most `target`, else (-1, base offset)."""

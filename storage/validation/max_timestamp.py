@@ -30,13 +30,6 @@ OPENED_BYTES_MAX: Final = 8 * 1024 * 1024
 """The number of bytes that are decompressed: about 16 ms with gzip, the slowest codec."""
 
 
-def is_trusted(batch: RecordBatch, now_ms: int) -> bool:
-    """Whether the header's max timestamp is trusted without decoding the records."""
-    return batch.base_timestamp <= batch.max_timestamp and (
-        -TRUSTED_DISTANCE_MS <= now_ms - batch.max_timestamp <= TRUSTED_DISTANCE_MS
-    )
-
-
 def max_timestamp_of(batch: RecordBatch) -> int:
     """The largest timestamp of the records. If not all are decoded, at least the one in the header.
 

@@ -5,6 +5,7 @@ Kafka: LogValidator.ValidationResult.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.protocol.records.compression import CompressionType
@@ -29,7 +30,8 @@ _TARGET_CODECS: Final = {
 }
 
 
-class ValidationRules(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidationRules:
     """The rules of a topic's config for appends, computed once per change of the config."""
 
     partition: object

@@ -21,9 +21,11 @@ Kafka: LogValidator, UnifiedLog.analyzeAndValidateRecords.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.new_tuple import new_tuple
 from odradek.protocol.records.batch import RecordBatch, batches
 from odradek.protocol.records.builder import IllegalBatchError
 from odradek.protocol.records.compression import CompressionType
@@ -35,7 +37,6 @@ from odradek.protocol.records.layout import (
     CREATE_TIME,
     LOG_APPEND_TIME,
     LOG_OVERHEAD,
-    MAGIC_POSITION,
     MAGIC_V2,
     NO_TIMESTAMP,
     PREFIX,
@@ -43,12 +44,13 @@ from odradek.protocol.records.layout import (
     TIMESTAMP_TYPE_MASK,
 )
 from odradek.storage.append_info import (
-    AppendOrigin,
+    CLIENT,
+    REPLICATION,
     InvalidMagicError,
     InvalidOffsetOrSequenceError,
     UnexpectedAppendOffsetError,
 )
-from odradek.storage.validation.max_timestamp import is_trusted, max_timestamp_of
+from odradek.storage.validation.max_timestamp import TRUSTED_DISTANCE_MS, max_timestamp_of
 from odradek.storage.validation.old_formats import assign_in_old_format
 from odradek.storage.validation.record_checks import has_bad_records, raise_record_errors, records_of
 from odradek.storage.validation.validation_cost import check_rebuild, check_separation, check_walk
@@ -59,9 +61,14 @@ if TYPE_CHECKING:
 
     from odradek.protocol.records.batch import AnyBatch
     from odradek.protocol.records.record_walks import RecordsSummary
+    from odradek.storage.append_info import AppendOrigin
     from odradek.storage.validation.validation_rules import ValidationRules
 
     Bytes = bytes | bytearray | memoryview
+
+NO_COMPRESSION: Final = int(CompressionType.NONE)
+ZSTD: Final = int(CompressionType.ZSTD)
+"""To look up a member of an enum takes as long as a call."""
 
 
 def analyze(
@@ -75,15 +82,15 @@ def analyze(
     size = len(records)
     if (
         size >= BATCH_OVERHEAD
-        and records[MAGIC_POSITION] == MAGIC_V2
-        and (single := RecordBatch(records)).length + LOG_OVERHEAD == size
+        and (single := RecordBatch(records)).magic == MAGIC_V2
+        and single.length + LOG_OVERHEAD == size
     ):
         found = [single]
     else:
         if not may_take_long:
             check_separation(records)
         found = list(batches(records))
-    is_client = origin is AppendOrigin.CLIENT
+    is_client = origin is CLIENT
     for batch in found:
         if is_client and batch.magic >= MAGIC_V2 and batch.base_offset != 0:
             raise KafkaError(
@@ -91,7 +98,7 @@ def analyze(
                 f"The baseOffset of the record batch in the append to {rules.partition} should be 0, but it is "
                 f"{batch.base_offset}",
             )
-        if origin is not AppendOrigin.REPLICATION and LOG_OVERHEAD + batch.length > rules.max_message_bytes:
+        if origin is not REPLICATION and LOG_OVERHEAD + batch.length > rules.max_message_bytes:
             raise KafkaError(
                 ErrorCode.MESSAGE_TOO_LARGE,
                 f"The record batch size in the append to {rules.partition} is {batch.size_in_bytes} bytes which "
@@ -123,57 +130,76 @@ def validate_and_assign(
     """
     first = found[0]
     source_codec = first.attributes & COMPRESSION_MASK if len(found) == 1 else _last_codec(found)
-    if source_codec > CompressionType.ZSTD:
+    if source_codec > ZSTD:
         raise KafkaError(ErrorCode.INVALID_RECORD, f"Unknown compression type id: {source_codec}")
     target_codec = source_codec if rules.target_codec is None else rules.target_codec
-    if target_codec == CompressionType.ZSTD and not rules.allows_zstd:
+    if target_codec == ZSTD and not rules.allows_zstd:
         raise KafkaError(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
             "Produce requests to inter.broker.protocol.version < 2.1 broker are not allowed to use ZStandard "
             "compression",
         )
-    if len(found) > 1 and (first.magic >= MAGIC_V2 or source_codec != CompressionType.NONE):
+    if len(found) > 1 and (first.magic >= MAGIC_V2 or source_codec != NO_COMPRESSION):
         raise KafkaError(ErrorCode.INVALID_RECORD, "Compressed outer record has more than one batch")
-    in_place = source_codec == target_codec or (first.is_control and source_codec == CompressionType.NONE)
-    if rules.record_version < MAGIC_V2 and first.is_transactional and in_place and source_codec == CompressionType.NONE:
+    in_place = source_codec == target_codec or (first.is_control and source_codec == NO_COMPRESSION)
+    if rules.record_version < MAGIC_V2 and first.is_transactional and in_place and source_codec == NO_COMPRESSION:
         # Before all other checks, as in Apache Kafka, where the builder of the new records raises it.
         raise KafkaError(
             ErrorCode.UNKNOWN_SERVER_ERROR,
             f"Transactional records are not supported for magic {rules.record_version}",
         )
+    is_client = origin is CLIENT
     for batch in found:
-        _check_batch(first, batch, origin, rules)
+        if batch.magic != first.magic:
+            raise _other_magic(first, batch, rules)
+        if isinstance(batch, RecordBatch):  # Kafka: LogValidator.validateBatch
+            if is_client and (
+                not 0 <= batch.last_offset_delta == batch.record_count - 1
+                or batch.attributes & CONTROL_MASK
+                or batch.producer_id >= 0 > batch.base_sequence
+            ):
+                raise _invalid_header(batch, rules)
+            if rules.record_version < MAGIC_V2 and (batch.is_transactional or batch.has_producer_id):
+                raise _unsupported_in_old_format(batch, rules)
     if not (in_place and rules.record_version >= MAGIC_V2 and isinstance(first, RecordBatch)):
-        if not may_take_long:
-            check_rebuild(found)
-        began_ns = monotonic_ns()
-        if rules.record_version < MAGIC_V2:
-            built = assign_in_old_format(found, rules, source_codec, target_codec, next_offset, now_ms)
-        else:
-            built = _rebuild(found, rules, source_codec, target_codec, next_offset, leader_epoch, now_ms)
-        return built._replace(conversion_ns=monotonic_ns() - began_ns if built.is_rebuilt else 0)
+        build = (
+            partial(assign_in_old_format, found, rules, source_codec, target_codec, next_offset, now_ms)
+            if rules.record_version < MAGIC_V2
+            else partial(_rebuild, found, rules, source_codec, target_codec, next_offset, leader_epoch, now_ms)
+        )
+        return _timed(build, found, may_take_long, monotonic_ns)
     timestamp_type = LOG_APPEND_TIME if first.attributes & TIMESTAMP_TYPE_MASK else CREATE_TIME
     has_wrong_time = timestamp_type == LOG_APPEND_TIME and (
         rules.timestamp_type == LOG_APPEND_TIME or first.max_timestamp == NO_TIMESTAMP
     )
-    if has_wrong_time or (rules.walk_records and origin is AppendOrigin.CLIENT):
+    max_timestamp = first.max_timestamp
+    if has_wrong_time or (rules.walk_records and is_client):
         summary = _checked_records(first, rules, source_codec, now_ms, has_wrong_time, may_take_long)
-        if source_codec != CompressionType.NONE and not summary.has_sequential_offsets:
-            began_ns = monotonic_ns()
-            built = _rebuild(found, rules, source_codec, target_codec, next_offset, leader_epoch, now_ms)
-            return built._replace(conversion_ns=monotonic_ns() - began_ns)
-        max_timestamp = first.max_timestamp
-        if timestamp_type == CREATE_TIME:
-            max_timestamp = max(NO_TIMESTAMP, summary.max_timestamp)
+        if source_codec != NO_COMPRESSION and not summary.has_sequential_offsets:
+            build = partial(_rebuild, found, rules, source_codec, target_codec, next_offset, leader_epoch, now_ms)
+            return _timed(build, found, may_take_long, monotonic_ns)
+        max_timestamp = max(NO_TIMESTAMP, summary.max_timestamp) if timestamp_type == CREATE_TIME else max_timestamp
     elif (
-        origin is AppendOrigin.CLIENT
+        is_client
         and rules.timestamp_type == timestamp_type == CREATE_TIME
-        and not is_trusted(first, now_ms)
+        and not (
+            -TRUSTED_DISTANCE_MS <= now_ms - max_timestamp <= TRUSTED_DISTANCE_MS
+            and first.base_timestamp <= max_timestamp
+        )
     ):
         max_timestamp = max_timestamp_of(first)
-    else:
-        max_timestamp = first.max_timestamp
     return assign_in_place(first, rules, next_offset, leader_epoch, max_timestamp, now_ms)
+
+
+def _timed(
+    build: Callable[[], ValidatedBatch], found: list[AnyBatch], may_take_long: bool, monotonic_ns: Callable[[], int]
+) -> ValidatedBatch:
+    """The result of writing the records anew, with its time. Raises: LongValidationError unless it may take long."""
+    if not may_take_long:
+        check_rebuild(found)
+    began_ns = monotonic_ns()
+    built = build()
+    return built._replace(conversion_ns=monotonic_ns() - began_ns if built.is_rebuilt else 0)
 
 
 def check_replicated_offsets(
@@ -209,43 +235,41 @@ def _last_codec(found: list[AnyBatch]) -> int:
     return codec
 
 
-def _check_batch(first: AnyBatch, batch: AnyBatch, origin: AppendOrigin, rules: ValidationRules) -> None:
-    """Kafka: LogValidator.validateBatch."""
-    if batch.magic != first.magic:
-        raise InvalidMagicError(
-            ErrorCode.INVALID_RECORD,
-            f"Batch magic {batch.magic} is not the same as the first batch's magic byte {first.magic} in topic "
-            f"partition {rules.partition}",
+def _other_magic(first: AnyBatch, batch: AnyBatch, rules: ValidationRules) -> KafkaError:
+    return InvalidMagicError(
+        ErrorCode.INVALID_RECORD,
+        f"Batch magic {batch.magic} is not the same as the first batch's magic byte {first.magic} in topic "
+        f"partition {rules.partition}",
+    )
+
+
+def _invalid_header(batch: RecordBatch, rules: ValidationRules) -> KafkaError:
+    """The error of a client's batch whose offsets and count do not fit, that is a control batch, or whose producer has
+    no sequence.
+    """
+    delta, count = batch.last_offset_delta, batch.record_count
+    error: type[KafkaError] = InvalidOffsetOrSequenceError
+    if delta < 0:
+        problem = f"Batch has an invalid offset range: [{batch.base_offset}, {batch.last_offset}]"
+    elif count <= 0:
+        problem = f"Invalid reported count for record batch: {count}"
+    elif count != delta + 1:
+        problem = (
+            f"Inconsistent batch offset range [{batch.base_offset}, {batch.last_offset}] and count of records {count}"
         )
-    if not isinstance(batch, RecordBatch):
-        return
-    if origin is AppendOrigin.CLIENT:
-        delta, count = batch.last_offset_delta, batch.record_count
-        problem: str | None = None
-        error: type[KafkaError] = InvalidOffsetOrSequenceError
-        if delta < 0:
-            problem = f"Batch has an invalid offset range: [{batch.base_offset}, {batch.last_offset}]"
-        elif count <= 0:
-            problem = f"Invalid reported count for record batch: {count}"
-        elif count != delta + 1:
-            problem = (
-                f"Inconsistent batch offset range [{batch.base_offset}, {batch.last_offset}] and count of records "
-                f"{count}"
-            )
-        elif batch.attributes & CONTROL_MASK:
-            problem, error = "Clients are not allowed to write control records", KafkaError
-        elif batch.producer_id >= 0 and batch.base_sequence < 0:
-            problem = (
-                f"Invalid sequence number {batch.base_sequence} in record batch with producerId {batch.producer_id}"
-            )
-        if problem is not None:
-            raise error(ErrorCode.INVALID_RECORD, f"{problem} in topic partition {rules.partition}")
-    if rules.record_version < MAGIC_V2 and (batch.is_transactional or batch.has_producer_id):
-        kind = "Transactional" if batch.is_transactional else "Idempotent"
-        raise KafkaError(
-            ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
-            f"{kind} records cannot be used with magic version {rules.record_version}",
-        )
+    elif batch.attributes & CONTROL_MASK:
+        problem, error = "Clients are not allowed to write control records", KafkaError
+    else:
+        problem = f"Invalid sequence number {batch.base_sequence} in record batch with producerId {batch.producer_id}"
+    return error(ErrorCode.INVALID_RECORD, f"{problem} in topic partition {rules.partition}")
+
+
+def _unsupported_in_old_format(batch: RecordBatch, rules: ValidationRules) -> KafkaError:
+    kind = "Transactional" if batch.is_transactional else "Idempotent"
+    return KafkaError(
+        ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+        f"{kind} records cannot be used with magic version {rules.record_version}",
+    )
 
 
 def _checked_records(
@@ -282,6 +306,7 @@ def assign_in_place(
     """Assign what stands in the header: offsets, leader epoch, and the timestamp type with the max timestamp."""
     buffer = batch.buffer
     last_offset = next_offset + batch.last_offset_delta
+    size = len(buffer)
     log_append_time = NO_TIMESTAMP
     if rules.timestamp_type == LOG_APPEND_TIME:
         max_timestamp = log_append_time = now_ms
@@ -297,7 +322,8 @@ def assign_in_place(
             max_timestamp=max_timestamp,
         )
         parts = [header, buffer[BATCH_OVERHEAD:]]
-    return ValidatedBatch(batch, parts, len(buffer), next_offset, last_offset, max_timestamp, log_append_time)
+    values = (batch, parts, size, next_offset, last_offset, max_timestamp, log_append_time, (), False, 0, 0)
+    return new_tuple(ValidatedBatch, values)
 
 
 def _rebuild(

@@ -88,7 +88,7 @@ def test_only_the_partitions_that_were_asked_for(broker: InProcessBroker) -> Non
 
 
 def test_lag_of_a_log_that_no_partition_uses_is_unknown(broker: InProcessBroker) -> None:
-    partitions = broker.services.replica_manager.partitions._partitions
+    partitions = broker.services.replica_manager.partitions.by_name
     hosted = partitions.pop(TopicPartition("t", 1))
     try:
         assert log_dir(broker, None)[1]["t", 1] == (0, -1, False)

@@ -52,6 +52,18 @@ def test_raise_to_end_does_what_an_increment_to_the_end_does(log: UnifiedLog) ->
     assert log.high_watermark_metadata == (4, 4, 0)
 
 
+def test_an_append_raises_the_high_watermark_of_a_replica_that_is_alone(log: UnifiedLog) -> None:
+    log.update_high_watermark(2)
+    changes: list[int] = []
+    log.watermarks.on_change = lambda: changes.append(1)
+    log.watermarks.appended(is_alone=False)
+    assert log.high_watermark == 2
+    log.watermarks.appended(is_alone=True)
+    assert log.high_watermark_metadata == log.log_end_offset_metadata
+    assert type(log.high_watermark_metadata) is LogOffsetMetadata
+    assert len(changes) == 2
+
+
 def test_position_is_looked_up_when_it_is_not_known(log: UnifiedLog) -> None:
     log.update_high_watermark(2)
     assert log.high_watermark_metadata == (2, 0, log.size // 2)

@@ -7,6 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.records.batch import RecordBatch
+from odradek.protocol.records.builder import assemble_batch
+from odradek.protocol.records.layout import CONTROL_MASK, TRANSACTIONAL_MASK
 from odradek.storage.append_info import AppendOrigin
 from odradek.storage.producers.producer_state import (
     BatchMetadata,
@@ -192,3 +195,56 @@ def test_preparing_changes_nothing() -> None:
     current = entry()
     data(info(current), 5, transactional=True)
     assert (current.last_seq, current.current_txn_first_offset, len(current.batches)) == (4, -1, 1)
+
+
+@given(
+    last_seq=st.sampled_from([0, 4, MAX - 1, MAX]),
+    first_seq=st.sampled_from([0, 1, 5, MAX]),
+    epoch=st.integers(0, 1),
+    txn=st.sampled_from([-1, 90]),
+    batches=st.integers(0, 5),
+    attributes=st.sampled_from([0, 3, TRANSACTIONAL_MASK, CONTROL_MASK]),
+    count=st.integers(1, 3),
+)
+def test_what_is_next_passes_all_checks_and_is_added_as_by_them(
+    last_seq: int, first_seq: int, epoch: int, txn: int, batches: int, attributes: int, count: int
+) -> None:
+    """The short way for most batches, and the long one for all."""
+
+    def current() -> ProducerStateEntry:
+        found = entry(last_seq=last_seq, txn=txn)
+        found.batches = [*[BatchMetadata(9, 90 + index, 0, 40) for index in range(5)], *found.batches][
+            5 - batches + 1 :
+        ]
+        return found
+
+    short = current()
+    batch = RecordBatch(
+        memoryview(
+            assemble_batch(
+                b"",
+                base_offset=0,
+                attributes=attributes,
+                last_offset_delta=count - 1,
+                base_timestamp=60,
+                max_timestamp=60,
+                producer_id=PID,
+                producer_epoch=epoch,
+                base_sequence=first_seq,
+                record_count=count,
+            )
+        )
+    )
+    follows = first_seq == (0 if last_seq == MAX else last_seq + 1)
+    is_plain = not attributes & (TRANSACTIONAL_MASK | CONTROL_MASK)
+    has_last = bool(short.batches)
+    assert short.is_next(batch) == (has_last and follows and epoch == 0 and txn == -1 and is_plain)
+    if not short.is_next(batch):
+        return
+    assert short.find_duplicate(epoch, batch.base_sequence, batch.last_sequence) is None
+    long = info(current())
+    data(long, first_seq, batch.last_sequence, epoch=epoch)
+    short.add_next(100 + count, count - 1, 60)
+    assert {name: getattr(short, name) for name in short.__slots__} == {
+        name: getattr(long.updated, name) for name in short.__slots__
+    }

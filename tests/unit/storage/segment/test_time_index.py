@@ -58,9 +58,9 @@ def test_offsets_must_not_decrease(tmp_path: Path) -> None:
 
 def test_one_slot_stays_free_for_the_final_entry(tmp_path: Path) -> None:
     index = new_index(tmp_path, max_bytes=24)
-    assert not index.is_full
+    assert index.room == 1
     index.maybe_append(1, BASE)
-    assert index.is_full
+    assert index.room == 0
     index.maybe_append(2, BASE + 1)
     assert index.entries == 2
     index.discard()

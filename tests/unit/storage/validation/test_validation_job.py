@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -155,7 +156,7 @@ def test_refusals_are_raised_at_the_append() -> None:
 def test_result_for_other_rules_does_not_hold() -> None:
     used = rules(compression_type="gzip")
     finished = in_worker(batch(b"a"), used)
-    at_the_append(finished, used._replace())
+    at_the_append(finished, replace(used))
     with pytest.raises(LongValidationError):
         at_the_append(finished, rules(compression_type="zstd"))
 
