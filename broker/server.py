@@ -230,6 +230,8 @@ class KafkaServer:
             metadata_version=self.config.metadata_version,
             apis=self.config.apis,
         )
+        if isinstance(sockets, SocketServer):
+            sockets.dispatch = dispatcher.dispatch  # without the function in between, which each request would call
         links.serve(services, dispatcher)
         await self._start_metrics(services, sockets, dispatcher)
         services.spawn, services.in_slices = dispatcher.spawn, dispatcher.in_slices

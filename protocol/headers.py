@@ -16,24 +16,35 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from struct import Struct as Layout
 from struct import error as StructError
+from typing import Any
 
 from odradek.protocol.api import API, ApiKey, ApiSpec
 from odradek.protocol.codec.codec import (
     DecodeBudget,
     DecodeError,
     Part,
+    TooLargeError,
     decode,
     encode,
+    encode_into,
     encode_parts,
     encode_parts_in_steps,
+    parts_of,
 )
 from odradek.protocol.codec.decode_error import read_unknown_tagged_fields
 from odradek.protocol.codec.limits import MAX_DECODED_VALUES, MAX_TAGGED_FIELDS
 from odradek.protocol.codec.schema import Request, Response
+from odradek.protocol.framing import MAX_FRAME_BYTES, SIZE_BYTES, frame
 
 _FIXED = Layout(">hhi")
 _FIXED_WITH_CLIENT_ID = Layout(">hhih")
 _INT32 = Layout(">i")
+_FIXED_BYTES = _FIXED.size
+_FIXED_WITH_CLIENT_ID_BYTES = _FIXED_WITH_CLIENT_ID.size
+_unpack_fixed = _FIXED_WITH_CLIENT_ID.unpack_from
+_FRAME_START = Layout(">ii")
+_FRAME_START_WITH_TAGS = Layout(">iix")
+"""The size of the frame and the header of a response."""
 
 
 class RequestHeader:
@@ -94,14 +105,14 @@ class UnsupportedVersionError(DecodeError):
 def decode_request_header(buffer: memoryview | bytes, apis: Mapping[int, ApiSpec] = API) -> tuple[RequestHeader, int]:
     """The header at the start of a frame, and the position of the body. `apis`: the served APIs by key."""
     try:
-        api_key, version, correlation_id, length = _FIXED_WITH_CLIENT_ID.unpack_from(buffer)
+        api_key, version, correlation_id, length = _unpack_fixed(buffer)
         spec = apis.get(api_key)
         if spec is None:
             raise UnknownApiKeyError(api_key, version, correlation_id)
-        position = _FIXED_WITH_CLIENT_ID.size
+        position = _FIXED_WITH_CLIENT_ID_BYTES
         client_id = ""
         if 0 <= version < spec.has_client_id_from:
-            position = _FIXED.size
+            position = _FIXED_BYTES
         elif length > 0:
             position += length
             if position > len(buffer):
@@ -144,6 +155,26 @@ def encode_request(header: RequestHeader, message: Request) -> bytes:
 def encode_response_parts(api_key: int, version: int, correlation_id: int, response: Response) -> list[Part]:
     """A whole response, without the length that frames it; records stay parts of their own."""
     return encode_parts(response, version, _response_header(api_key, version, correlation_id))
+
+
+def encode_response_frame(api_key: int, version: int, correlation_id: int, response: Response) -> list[Part]:
+    """The same with the size of the frame in front."""
+    pieces: list[Any] = [b""]
+    marks = encode_into(response, version, pieces)
+    if not marks:
+        return [response_frame(api_key, version, correlation_id, pieces)]
+    pieces[0] = _response_header(api_key, version, correlation_id)
+    return frame(parts_of(pieces, marks))
+
+
+def response_frame(api_key: int, version: int, correlation_id: int, pieces: list[bytes]) -> bytes:
+    """A whole response, the pieces of whose body are in memory, behind the size of its frame."""
+    body = b"".join(pieces)
+    start = _FRAME_START_WITH_TAGS if version >= API[api_key].tagged_response_headers_from else _FRAME_START
+    size = len(body) + start.size - SIZE_BYTES
+    if size > MAX_FRAME_BYTES:
+        raise TooLargeError(f"a frame of {size} bytes cannot be sent")
+    return start.pack(size, correlation_id) + body
 
 
 def encode_response_in_steps(

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from functools import cache
 from struct import error as StructError
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from odradek.protocol.codec.decode_error import DecodeError
 from odradek.protocol.codec.decoder_source import DecoderSource
@@ -36,6 +36,7 @@ from odradek.protocol.codec.source_writer import SourceWriter
 __all__ = [
     "DecodeBudget",
     "DecodeError",
+    "Decoder",
     "EncodeError",
     "Part",
     "TooLargeError",
@@ -44,10 +45,12 @@ __all__ = [
     "decode_in_steps",
     "elements_in_steps",
     "encode",
+    "encode_into",
     "encode_parts",
     "encode_parts_in_steps",
     "generated_source",
     "let_go",
+    "parts_of",
     "size_of",
 ]
 
@@ -99,6 +102,26 @@ def decode_from(
         return decoder(buffer, position, values, tagged_fields)  # type: ignore[no-any-return]
     except (StructError, IndexError, ValueError) as error:
         raise _undecodable(message_type, version, error) from None
+
+
+class Decoder(Generic[M]):
+    """Decodes messages of one type that come often: what `decode_from` looks up in the type, it has at hand."""
+
+    __slots__ = ("_decoders", "_max_values", "_message_type")
+
+    def __init__(self, message_type: type[M]) -> None:
+        self._message_type = message_type
+        self._decoders: dict[int, Callable[..., Any]] = message_type.DECODERS
+        self._max_values = message_type.MAX_VALUES
+
+    def decode(self, buffer: memoryview | bytes, version: int, position: int, max_values: int | None = None) -> M:
+        """As `codec.decode`. `max_values`: what the message may have, if less than any message of its type."""
+        decoder = self._decoders.get(version) or _compile_decoder(self._message_type, version)
+        try:
+            message, _ = decoder(buffer, position, max_values or self._max_values, MAX_TAGGED_FIELDS)
+        except (StructError, IndexError, ValueError) as error:
+            raise _undecodable(self._message_type, version, error) from None
+        return message  # type: ignore[no-any-return]
 
 
 def decode_in_steps(
@@ -160,7 +183,7 @@ def _undecodable(message_type: type[Message], version: int, error: Exception) ->
 def encode(message: Message, version: int) -> bytes:
     """The message as bytes. A message with records that are a region of a file needs `encode_parts`."""
     out: list[Any] = []
-    _encode_into(message, version, out)
+    encode_into(message, version, out)
     try:
         return b"".join(out)
     except TypeError as error:
@@ -170,8 +193,7 @@ def encode(message: Message, version: int) -> bytes:
 def encode_parts(message: Message, version: int, prefix: bytes = b"") -> list[Part]:
     """`prefix` and the message, as few parts as possible: records stay parts of their own, all between is joined."""
     out: list[Any] = [prefix]
-    marks = _encode_into(message, version, out)
-    return _parts(out, marks) if marks else [b"".join(out)]
+    return parts_of(out, encode_into(message, version, out))
 
 
 def encode_parts_in_steps(message: Message, version: int, prefix: bytes = b"") -> Generator[None, None, list[Part]]:
@@ -198,7 +220,7 @@ def encode_parts_in_steps(message: Message, version: int, prefix: bytes = b"") -
                         in_memory_bytes += len(piece)
                 marks_seen = len(marks)
             if len(out) >= PIECES_JOINED_AT_ONCE:
-                joined = _parts(out, marks)
+                joined = parts_of(out, marks)
                 in_memory_bytes += size_of(joined) - size_of([out[mark] for mark in marks])
                 parts += joined
                 out.clear()
@@ -211,10 +233,11 @@ def encode_parts_in_steps(message: Message, version: int, prefix: bytes = b"") -
         return encode_parts(message, version, prefix)
     except (StructError, AttributeError, TypeError, ValueError) as error:
         raise _unencodable(message, version, error) from error
-    return parts + _parts(out, marks)
+    return parts + parts_of(out, marks)
 
 
-def _parts(out: list[Any], marks: list[int]) -> list[Part]:
+def parts_of(out: list[Any], marks: list[int]) -> list[Part]:
+    """The pieces with as few parts as possible: what is marked stays a part of its own, all between is joined."""
     if not marks:
         return [b"".join(out)]
     parts: list[Part] = []
@@ -242,7 +265,8 @@ def generated_source(message_type: type[Message], version: int) -> str:
     return f"{DecoderSource(message_type, version).text}\n\n{EncoderSource(message_type, version).text}"
 
 
-def _encode_into(message: Message, version: int, out: list[Any]) -> list[int]:
+def encode_into(message: Message, version: int, out: list[Any]) -> list[int]:
+    """Append the pieces of the encoded message to `out`. Returns the positions of what stays a part of its own."""
     encoder: Any = message.ENCODERS.get(version) or _compile_encoder(type(message), version)
     marks: list[int] = []
     start = len(out)

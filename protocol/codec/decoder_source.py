@@ -121,7 +121,7 @@ class DecoderSource(SourceWriter):
         if kind in FORMATS:
             self._run.append((FORMATS[kind], target))
             return
-        size = self._length(kind is Kind.STRING, compact, label)
+        size = self._length(kind is Kind.STRING, compact, label, is_often_long=kind is Kind.RECORDS)
         if nullable:
             null = f"{size} == 0" if compact else f"{size} < 0"
             with self.block(f"if {null}:"):
@@ -131,8 +131,11 @@ class DecoderSource(SourceWriter):
         else:
             self._bytes(kind, size, compact, target, label)
 
-    def _length(self, is_string: bool, compact: bool, label: str) -> str:
-        """Read a length or count and return the local that holds it: as sent, so one too high when compact."""
+    def _length(self, is_string: bool, compact: bool, label: str, *, is_often_long: bool = False) -> str:
+        """Read a length or count and return the local that holds it: as sent, so one too high when compact.
+
+        `is_often_long`: two and three bytes are read in line, a call less.
+        """
         size = self.local("n")
         if not compact:
             self._run.append(("h" if is_string else "i", size))
@@ -141,12 +144,29 @@ class DecoderSource(SourceWriter):
         self._run.append(("B", size))
         self._flush()
         with self.block(f"if {size} > 127:"):
-            self.line(f"{size}, pos = tail(data, pos, {size})")
+            if is_often_long:
+                self._long_length(size)
+            else:
+                self.line(f"{size}, pos = tail(data, pos, {size})")
             if is_string:
                 self.line(
                     f"if {size} > {MAX_STRING_BYTES + 1}: raise length_out_of_bounds({label!r}, {size} - 1, end - pos)"
                 )
         return size
+
+    def _long_length(self, size: str) -> None:
+        second, third = self.local("b"), self.local("b")
+        self.line(f"{second} = data[pos]")
+        with self.block(f"if {second} < 128:"):
+            self.line(f"{size} = {size} & 127 | {second} << 7")
+            self.line("pos += 1")
+        with self.block("else:"):
+            self.line(f"{third} = data[pos + 1]")
+            with self.block(f"if {third} < 128:"):
+                self.line(f"{size} = {size} & 127 | ({second} & 127) << 7 | {third} << 14")
+                self.line("pos += 2")
+            with self.block("else:"):
+                self.line(f"{size}, pos = tail(data, pos, {size})")
 
     def _bytes(self, kind: Kind, size: str, compact: bool, target: str, label: str) -> None:
         length = f"{size} - 1" if compact else size

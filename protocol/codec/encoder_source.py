@@ -90,6 +90,14 @@ class EncoderSource(SourceWriter):
         self, message: type[Message], version: int, *, retaining: bool = False, in_steps: bool = False
     ) -> None:
         super().__init__()
+        self._begin(message, version, retaining=retaining, in_steps=in_steps)
+        with self.block("def encode(o, out, marks):"):
+            self._struct(message, "o")
+            self._flush()
+            if in_steps:
+                self.line("yield")  # also a message without arrays is encoded by a generator
+
+    def _begin(self, message: type[Message], version: int, *, retaining: bool = False, in_steps: bool = False) -> None:
         self._in_steps = in_steps
         self.names.update(_GLOBALS)
         self._version = version
@@ -97,11 +105,6 @@ class EncoderSource(SourceWriter):
         self._retaining = retaining
         self._run: list[tuple[str, str]] = []  # (format, expression) of the struct call being collected
         self._out = "out"
-        with self.block("def encode(o, out, marks):"):
-            self._struct(message, "o")
-            self._flush()
-            if in_steps:
-                self.line("yield")  # also a message without arrays is encoded by a generator
 
     def _struct(self, struct: type[Struct], value: str) -> None:
         in_place, tagged, absent = fields_at(struct, self._version)

@@ -12,14 +12,18 @@ Kafka: KafkaApis.handleProduceRequest.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from odradek.broker.apis.authorization import filter_by_authorized, require
 from odradek.broker.apis.leaders import name_leader
 from odradek.broker.apis.services import SMALL_REQUEST_BYTES, SMALL_REQUEST_PARTITIONS, now_or_in_slices
 from odradek.broker.quotas.request_throttle import throttle_produce
+from odradek.broker.replica_manager.replica_manager import NO_GUARDS
 from odradek.controller.model.acls import AclOperation, ResourceType
+from odradek.protocol.codec.shape import Each, Shape
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.headers import response_frame
 from odradek.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     NodeEndpoint,
@@ -28,11 +32,12 @@ from odradek.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
+from odradek.protocol.new_tuple import new_tuple
 from odradek.protocol.records.batch import attributes_of_single_batch, batches
 from odradek.protocol.records.compression import CompressionType
 from odradek.protocol.records.layout import TRANSACTIONAL_MASK
 from odradek.protocol.topic_partition import TopicPartition
-from odradek.storage.append_info import AppendOrigin
+from odradek.storage.append_info import CLIENT
 from odradek.timer.sliced_work import chosen, listed
 
 if TYPE_CHECKING:
@@ -49,6 +54,34 @@ NO_RECORDS = memoryview(b"")
 
 Checked: TypeAlias = "tuple[memoryview, bool, ErrorCode]"
 """The records of one partition, whether they are transactional, and their error."""
+
+WITHOUT_ERRORS: Final = Shape(
+    ProduceResponse,
+    "topics",
+    {
+        "responses": Each(
+            "name, partitions",
+            "topics.items()",
+            {
+                "name": "name",
+                "partition_responses": Each(
+                    "(_, partition), result",
+                    "partitions",
+                    {
+                        "index": "partition",
+                        "base_offset": "result.info.first_offset",
+                        "log_append_time_ms": "result.info.log_append_time",
+                        "log_start_offset": "result.info.log_start_offset",
+                    },
+                ),
+            },
+        )
+    },
+)
+"""The answer when no partition has an error."""
+
+NONE: Final = ErrorCode.NONE
+"""To look up a member of an enum takes as long as a call."""
 
 BATCHES_A_STEP = 500
 """Batches of one partition that are looked at in one step: half a millisecond. Only old clients send more than one."""
@@ -67,56 +100,12 @@ def handle(broker: Services, ctx: RequestContext, request: ProduceRequest) -> No
 def _produce(broker: Services, ctx: RequestContext, request: ProduceRequest) -> Steps:
     records: dict[TopicPartition, memoryview] = {}
     refused: dict[TopicPartition, ErrorCode] = {}
-    transactional = yield from _sort(broker, ctx, request, records, refused)
-    if transactional:
-        _require_transactional_id(broker, ctx, request)
-    if broker.authorizer is not None:
-        yield from _refuse_unauthorized(broker, ctx, request, records, refused)
-
-    def respond(results: Mapping[TopicPartition, LogAppendResult]) -> None:
-        if request.acks == 0:
-            if broker.quotas.produce.is_enabled:
-                throttle_produce(broker.quotas, ctx, acks=0)
-            work = _finish_unacknowledged(ctx, results, refused)
-            is_small = len(results) + len(refused) <= SMALL_REQUEST_PARTITIONS
-            now_or_in_slices(broker, ctx, request, work, is_small=is_small)
-        else:
-            is_small = len(results) + len(refused) <= SMALL_REQUEST_PARTITIONS
-            if is_small:
-                ctx.slices = None  # the frame may be large, the response is short
-            now_or_in_slices(broker, ctx, request, _respond(broker, ctx, results, refused), is_small=is_small)
-
-    def append_verified(unverified: Mapping[TopicPartition, LogAppendResult], guards: Guards) -> None:
-        verified = {tp: batch for tp, batch in records.items() if tp not in unverified}
-        work = _append(broker, ctx, request, verified, guards, lambda results: respond({**unverified, **results}))
-        now_or_in_slices(broker, ctx, request, work, is_small=len(records) <= SMALL_REQUEST_PARTITIONS)
-
-    if not records:
-        respond({})
-    elif transactional and request.transactional_id is not None:
-        broker.transaction_verification.verify_records(
-            request.transactional_id,
-            records,
-            append_verified,
-            knows_abortable_error=ctx.header.api_version >= FIRST_ABORTABLE_VERSION,
-        )
-    else:
-        yield from _append(broker, ctx, request, records, {}, respond)
-
-
-def _sort(
-    broker: Services,
-    ctx: RequestContext,
-    request: ProduceRequest,
-    records: dict[TopicPartition, memoryview],
-    refused: dict[TopicPartition, ErrorCode],
-) -> Generator[None, None, bool]:
-    """Put each partition into `records` or `refused`; whether a batch is transactional."""
-    version = ctx.header.api_version
     transactional = False
+    version = ctx.header.api_version
     named = 0
     for topic in request.topic_data:
-        known = broker.metadata_cache.snapshot.partitions.get(topic.name, {})
+        name = topic.name
+        known = broker.metadata_cache.snapshot.partitions.get(name, {})
         if not topic.partition_data:
             yield None
         for part in topic.partition_data:
@@ -124,7 +113,7 @@ def _sort(
             if named % SMALL_REQUEST_PARTITIONS == 0:
                 yield None
             batch: memoryview | bytes | object
-            batch, error = part.records, ErrorCode.NONE
+            batch, error = part.records, NONE
             if (
                 version >= FIRST_ZSTD_VERSION
                 and isinstance(batch, memoryview)
@@ -136,14 +125,46 @@ def _sort(
                     yield None
                 batch, is_transactional, error = yield from _checked(batch, version)
             transactional = transactional or is_transactional
-            topic_partition = TopicPartition(topic.name, part.index)
+            topic_partition = new_tuple(TopicPartition, (name, part.index))
             if part.index not in known:
                 refused[topic_partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            elif error != ErrorCode.NONE:
+            elif error:
                 refused[topic_partition] = error
             else:
                 records[topic_partition] = batch
-    return transactional
+    if transactional:
+        _require_transactional_id(broker, ctx, request)
+    if broker.authorizer is not None:
+        yield from _refuse_unauthorized(broker, ctx, request, records, refused)
+
+    respond = partial(_respond, broker, ctx, request, refused)
+    if not records:
+        respond({})
+    elif transactional and request.transactional_id is not None:
+        _append_when_verified(broker, ctx, request, request.transactional_id, records, respond)
+    else:
+        yield from _append(broker, ctx, request, records, NO_GUARDS, respond)
+
+
+def _append_when_verified(
+    broker: Services,
+    ctx: RequestContext,
+    request: ProduceRequest,
+    transactional_id: str,
+    records: Mapping[TopicPartition, memoryview],
+    respond: Callable[[Mapping[TopicPartition, LogAppendResult]], None],
+) -> None:
+    def append_verified(unverified: Mapping[TopicPartition, LogAppendResult], guards: Guards) -> None:
+        verified = {tp: batch for tp, batch in records.items() if tp not in unverified}
+        work = _append(broker, ctx, request, verified, guards, lambda results: respond({**unverified, **results}))
+        now_or_in_slices(broker, ctx, request, work, is_small=len(records) <= SMALL_REQUEST_PARTITIONS)
+
+    broker.transaction_verification.verify_records(
+        transactional_id,
+        records,
+        append_verified,
+        knows_abortable_error=ctx.header.api_version >= FIRST_ABORTABLE_VERSION,
+    )
 
 
 def _require_transactional_id(broker: Services, ctx: RequestContext, request: ProduceRequest) -> None:
@@ -184,7 +205,7 @@ def _append(
         timeout_ms=request.timeout_ms,
         required_acks=request.acks,
         internal_topics_allowed=ctx.header.client_id == ADMIN_CLIENT_ID,
-        origin=AppendOrigin.CLIENT,
+        origin=CLIENT,
         records=records,
         verification_guards=guards,
         respond=respond,
@@ -224,12 +245,60 @@ def _checked(records: memoryview | bytes | object, version: int) -> Generator[No
     return records, transactional, error
 
 
+def _respond(
+    broker: Services,
+    ctx: RequestContext,
+    request: ProduceRequest,
+    refused: Mapping[TopicPartition, ErrorCode],
+    results: Mapping[TopicPartition, LogAppendResult],
+) -> None:
+    is_small = len(results) + len(refused) <= SMALL_REQUEST_PARTITIONS
+    is_throttled = broker.quotas.produce.is_enabled
+    if is_small and not (refused or is_throttled) and _respond_without_errors(ctx, request.acks, results):
+        return
+    if request.acks == 0:
+        if is_throttled:
+            throttle_produce(broker.quotas, ctx, acks=0)
+        work = _finish_unacknowledged(ctx, results, refused)
+    else:
+        if is_small:
+            ctx.slices = None  # the frame may be large, the response is short
+        work = _respond_in_steps(broker, ctx, results, refused)
+    now_or_in_slices(broker, ctx, request, work, is_small=is_small)
+
+
+def _respond_without_errors(ctx: RequestContext, acks: int, results: Mapping[TopicPartition, LogAppendResult]) -> bool:
+    """Answer in the frequent case: no partition has an error, and nobody looks at the response. Else returns False."""
+    if acks and not (ctx.takes_bytes and (ctx.counter is None or len(results) == 1)):
+        return False
+    topics: dict[str, list[tuple[TopicPartition, LogAppendResult]]] = {}
+    for named in results.items():
+        topic_partition, result = named
+        if result.error:
+            return False
+        topic = topics.get(topic_partition.topic)
+        if topic is None:
+            topics[topic_partition.topic] = [named]
+        else:
+            topic.append(named)
+    if not acks:
+        ctx.reply(None)
+        return True
+    if ctx.counter is not None:
+        ctx.counter.plain += 1
+        ctx.counter = None
+    header = ctx.header
+    version = header.api_version
+    encode = WITHOUT_ERRORS.encoders.get(version) or WITHOUT_ERRORS.encoder(version)
+    pieces: list[bytes] = []
+    encode(topics, pieces)
+    ctx.reply_bytes(response_frame(header.api_key, version, header.correlation_id, pieces))
+    return True
+
+
 def _finish_unacknowledged(
     ctx: RequestContext, results: Mapping[TopicPartition, LogAppendResult], refused: Mapping[TopicPartition, ErrorCode]
 ) -> Steps:
-    if not refused and len(results) == 1 and not any(result.error for result in results.values()):
-        ctx.reply(None)
-        return
     failed = yield from chosen(results, lambda found: results[found].error)
     errors = {found: results[found].error for found in failed} | dict(refused)
     if not errors:
@@ -242,7 +311,7 @@ def _finish_unacknowledged(
     ctx.close_connection(ProduceResponse(responses=topics))
 
 
-def _respond(
+def _respond_in_steps(
     broker: Services,
     ctx: RequestContext,
     results: Mapping[TopicPartition, LogAppendResult],

@@ -44,12 +44,11 @@ from odradek.broker.network.sockets.host_addresses import host_and_port
 from odradek.controller.model.broker_info import SecurityProtocol
 from odradek.protocol.codec.codec import EncodeError, TooLargeError, elements_in_steps, let_go
 from odradek.protocol.framing import frame
-from odradek.protocol.headers import encode_response_in_steps, encode_response_parts
+from odradek.protocol.headers import encode_response_frame, encode_response_in_steps
 
 if TYPE_CHECKING:
     from odradek.broker.network.connection.connection_owner import Authentication, ConnectionOwner
     from odradek.broker.network.requests.request import RequestContext
-    from odradek.protocol.codec.codec import Part
     from odradek.protocol.codec.schema import Response
     from odradek.timer.sliced_work import Steps
     from odradek.timer.task import TimerTask
@@ -215,16 +214,15 @@ class Connection(asyncio.Protocol):
         sender = self._sender
         if self._close_reason is not None or sender is None:
             return complete_all((ctx,))
+        if self._reset is not None and (response is not None or ctx.answer is not None):
+            return self.abort(CloseReason.CONNECTION_FAILED, self._reset)
         if response is not None:
-            if self._reset is not None:
-                return self.abort(CloseReason.CONNECTION_FAILED, self._reset)
             if ctx.slices is not None:
                 work = self._encoding(ctx, response)
                 return ctx.slices.submit(work if ctx.memory is None else keeping_place(ctx.memory, work))
             try:
                 header = ctx.header
-                parts = encode_response_parts(header.api_key, header.api_version, header.correlation_id, response)
-                ctx.answer = frame(parts)
+                ctx.answer = encode_response_frame(header.api_key, header.api_version, header.correlation_id, response)
             except EncodeError as error:
                 return self._cannot_encode(ctx, error)
         self._ready(ctx, sender)
@@ -266,15 +264,18 @@ class Connection(asyncio.Protocol):
         if ctx is not in_flight[0]:
             return
         urgent = False
-        while in_flight and in_flight[0].is_ready:
-            answered = in_flight.popleft()
-            self._in_flight_bytes -= answered.size
-            if answered.times is not None:
-                answered.times.sending_begins(answered, sender)
-                self._sending.append(answered)
-            if answered.answer is not None:
-                urgent = self._push(sender, answered.answer) or urgent
-                answered.answer = None
+        try:
+            while in_flight and in_flight[0].is_ready:
+                answered = in_flight.popleft()
+                self._in_flight_bytes -= answered.size
+                if answered.times is not None:
+                    answered.times.sending_begins(answered, sender)
+                    self._sending.append(answered)
+                if answered.answer is not None:
+                    urgent = sender.push(answered.answer) or urgent
+                    answered.answer = None
+        except OSError as error:  # a segment file that cannot be opened
+            return self.abort(CloseReason.RECORDS_UNREADABLE, str(error))
         if urgent:
             self.flush_answers()
         if self._is_processing:
@@ -365,27 +366,28 @@ class Connection(asyncio.Protocol):
         if self._is_processing or self._close_reason is not None or sender is None:
             return
         self._is_processing = True
-        clock = self._owner.clock
-        started_ms = now_ms = self.last_active_ms = clock.monotonic_ms()
+        owner, frames = self._owner, self._frames
+        started_ms = now_ms = self.last_active_ms = owner.clock.monotonic_ms()
         try:
             while not (sender.is_blocked or self.throttles.active):
                 request = self._next_frame
+                if request is None and frames.buffered:
+                    request = frames.next_frame()
                 if request is None:
-                    request = self._frames.next_frame()
-                    if request is None:
-                        break
+                    break
                 if self._in_flight and not self._may_follow(request):
                     self._next_frame = request
                     break
                 if now_ms - started_ms >= MAX_TURN_MS:
                     self._next_frame = request
-                    self._owner.call_soon(self._process)
+                    owner.call_soon(self._process)
                     break
                 self._next_frame = None
-                self._owner.dispatch(self, request, now_ms)
+                owner.dispatch(self, request, now_ms)
                 if self._close_reason is not None:
                     return
-                now_ms = clock.monotonic_ms()
+                if frames.buffered:
+                    now_ms = owner.clock.monotonic_ms()
             if self._has_ended and self.throttles.active and self._next_frame is None:
                 self._next_frame = self._frames.next_frame()  # to be applied when the time is over, if there is one
         except FrameSizeError as error:
@@ -399,7 +401,7 @@ class Connection(asyncio.Protocol):
         self.flush_answers()
         if self._has_ended:
             self._close_when_done(sender)
-        elif self._frames.buffered or self._next_frame is not None or self._is_reading_paused:
+        elif frames.buffered or self._next_frame is not None or self._is_reading_paused:
             self._regulate_reading()
 
     def _close_when_done(self, sender: ResponseSender) -> None:
@@ -480,13 +482,6 @@ class Connection(asyncio.Protocol):
         if not (self._is_reading_paused or self._has_ended) and self._transport is not None:
             self._is_reading_paused = True
             self._transport.pause_reading()
-
-    def _push(self, sender: ResponseSender, parts: list[Part]) -> bool:
-        try:
-            return sender.push(parts)
-        except OSError as error:  # a segment file that cannot be opened
-            self.abort(CloseReason.RECORDS_UNREADABLE, str(error))
-            return False
 
     def _flush_soon(self) -> None:
         if not self._deferred_flush:

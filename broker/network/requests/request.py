@@ -125,6 +125,7 @@ class RequestContext:
         "received_ms",
         "size",
         "slices",
+        "takes_bytes",
         "times",
     )
 
@@ -156,6 +157,8 @@ class RequestContext:
         """None while metrics are off, and when the request is counted already."""
         self.times: RequestTimes | None = None
         """None if nothing observes requests."""
+        self.takes_bytes = False
+        """Nobody looks at the response: the handler may give its bytes to `reply_bytes`."""
 
     def reply(self, response: Response | None) -> None:
         """Send the response; None where the protocol has none (Produce with acks=0)."""
@@ -179,6 +182,16 @@ class RequestContext:
         self.is_answered = False
         instead(error)
         return True
+
+    def reply_bytes(self, frame: bytes) -> None:
+        """Send a whole frame as the answer, if `takes_bytes`. The handler has counted the request."""
+        if self.is_answered:
+            raise RuntimeError(f"answered twice: {self.header}")
+        self.is_answered = True
+        if self.elements is not None:
+            self._let_go()
+        self.answer = [frame]
+        self.connection.complete(self, None)
 
     def reply_encoded(self, response: Response | None, parts: list[Part]) -> None:
         """Send these parts, which have the size of the frame in front, as the answer; observers get `response`."""

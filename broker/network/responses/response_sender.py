@@ -206,8 +206,17 @@ class ResponseSender:
 
     def flush(self) -> None:
         """Send as much as possible without waiting."""
+        queue = self._queue
+        if not queue:
+            return
         if self.now_ns is None:
-            self._flush()
+            first = queue[0]
+            if len(queue) == 1 and isinstance(first, bytes) and not self.is_blocked:  # one response without records
+                queue.clear()
+                self.queued_bytes = 0
+                self._output.write(first)
+            else:
+                self._flush()
             return
         began_ns = self.now_ns()
         self._flush()

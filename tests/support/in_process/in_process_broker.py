@@ -32,6 +32,7 @@ from odradek.broker.setup.cluster_links import ClusterLinks
 from odradek.controller.model.broker_info import SecurityProtocol
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.schema import Request, Response
+from odradek.protocol.framing import SIZE_BYTES
 from odradek.protocol.headers import RequestHeader, decode_response, encode_request, encode_response_parts
 from odradek.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
@@ -86,6 +87,12 @@ class FakeConnection:
 
     def complete(self, ctx: RequestContext, response: Response | None) -> None:
         header = ctx.header
+        if ctx.answer is not None:
+            data = b"".join(map(_bytes_of, ctx.answer))
+            self.answers[header.correlation_id] = decode_response(
+                header.api_key, header.api_version, data[SIZE_BYTES:]
+            )[1]
+            return
         if response is None:
             self.answers[header.correlation_id] = None
             if ctx.times is not None:

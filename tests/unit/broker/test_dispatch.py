@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from odradek.broker.dispatch import LARGE_FRAME_BYTES
+from odradek.broker.dispatch import FEW_VALUES, LARGE_FRAME_BYTES
 from odradek.broker.metadata.first_metadata import ANSWERED_FROM_THE_CACHE, FIRST_METADATA_WAIT_MS
 from odradek.broker.network.requests.large_requests import LARGE_REQUESTS_BYTES
 from odradek.broker.network.requests.request import RequestContext
@@ -28,7 +28,7 @@ from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchRequest
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
-from odradek.protocol.messages.produce import ProduceRequest
+from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from odradek.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from odradek.timer.sliced_work import IMMEDIATE_STEPS, Steps
 from tests.support.in_process.connections.dispatching import Broker, Handle
@@ -330,6 +330,23 @@ def test_a_large_request_is_decoded_and_answered_in_slices_and_later_ones_of_its
     (size,) = struct.unpack_from(">i", data)
     assert decode_response(ApiKey.DESCRIBE_GROUPS, 5, data[4 : 4 + size]) == (5, described(count))
     assert decode_response(ApiKey.DESCRIBE_GROUPS, 5, data[8 + size :]) == (6, described(1))
+
+
+@pytest.mark.parametrize(("partitions", "is_at_once"), [(6, True), (FEW_VALUES // 3, False)])
+def test_a_large_produce_of_some_batches_is_decoded_at_once(broker: Broker, partitions: int, is_at_once: bool) -> None:
+    asked: list[tuple[int, bool]] = []
+
+    def handle(services: object, ctx: RequestContext, request: Request) -> None:
+        assert isinstance(request, ProduceRequest)
+        asked.append((len(request.topic_data[0].partition_data), ctx.slices is None))
+        ctx.reply(None)
+
+    broker.serve(ApiKey.PRODUCE, handle)
+    records = bytes(2 * LARGE_FRAME_BYTES // partitions)
+    parts = [PartitionProduceData(index=index, records=records) for index in range(partitions)]
+    request = ProduceRequest(acks=0, topic_data=[TopicProduceData(name="t", partition_data=parts)])
+    broker.send(encode_request(RequestHeader(ApiKey.PRODUCE, 11, 5, "me"), request))
+    assert asked == [(partitions, is_at_once)]
 
 
 def test_a_large_request_gives_its_place_to_the_next(broker: Broker) -> None:

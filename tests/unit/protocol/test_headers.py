@@ -12,6 +12,7 @@ from odradek.protocol.codec import limits
 from odradek.protocol.codec.codec import DecodeError, decode_from, encode
 from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.codec.varint import write_uvarint
+from odradek.protocol.framing import frame
 from odradek.protocol.headers import (
     RequestHeader,
     UnknownApiKeyError,
@@ -21,7 +22,9 @@ from odradek.protocol.headers import (
     decode_response,
     decode_response_header,
     encode_request,
+    encode_response_frame,
     encode_response_parts,
+    response_frame,
 )
 from odradek.protocol.messages import request_header
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -174,3 +177,16 @@ def test_any_bytes_are_a_header_or_a_decode_error(data: bytes) -> None:
         return
     assert header.api_key in API
     assert 8 <= position <= len(data)
+
+
+@pytest.mark.parametrize("version", [0, 4, 12])
+@pytest.mark.parametrize("key", [ApiKey.API_VERSIONS, ApiKey.METADATA, ApiKey.FETCH])
+def test_a_response_frame_is_the_response_behind_its_size(key: ApiKey, version: int) -> None:
+    version = min(version, API[key].max_version)
+    response = random_struct(API[key].response_type(), version, random.Random(version))
+    assert isinstance(response, Response)
+    parts = encode_response_parts(key, version, -5, response)
+    assert encode_response_frame(key, version, -5, response) == frame(parts)
+    assert b"".join(map(bytes, encode_response_frame(key, version, -5, response))) == response_frame(  # type: ignore[arg-type]
+        key, version, -5, [encode(response, version)]
+    )

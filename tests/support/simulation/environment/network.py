@@ -16,6 +16,7 @@ from random import Random
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from odradek.controller.model.broker_info import SecurityProtocol
+from odradek.protocol.framing import SIZE_BYTES
 from odradek.protocol.headers import encode_response_parts
 from odradek.storage.segment.file_records import FileRegion
 
@@ -234,6 +235,9 @@ class ServerSide:
     def begin(self, ctx: RequestContext) -> None: ...
 
     def complete(self, ctx: RequestContext, response: Response | None) -> None:
+        if ctx.answer is not None:
+            self._pipe.answer(b"".join(map(bytes, cast("list[bytes]", ctx.answer)))[SIZE_BYTES:])
+            return
         if response is None:
             return
         header = ctx.header

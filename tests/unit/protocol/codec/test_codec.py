@@ -14,6 +14,7 @@ from odradek.protocol.codec.codec import (
     PIECES_JOINED_AT_ONCE,
     DecodeBudget,
     DecodeError,
+    Decoder,
     EncodeError,
     decode,
     decode_from,
@@ -267,3 +268,27 @@ def test_generated_source_can_be_read() -> None:
     assert "def decode(data, pos, values, max_tags):" in source
     assert "def encode(o, out, marks):" in source
     compile(source, "<both>", "exec")
+
+
+@pytest.mark.parametrize("size", [1, 126, 127, 128, 16_382, 16_383, 2**21 - 2, 2**21 - 1])
+def test_records_have_lengths_of_one_to_four_bytes(size: int) -> None:
+    part = PartitionProduceData(index=1, records=bytes(size))
+    request = ProduceRequest(topic_data=[TopicProduceData(name="t", partition_data=[part])])
+    decoded, end = decode_from(ProduceRequest, encoded := encode(request, 9), 9)
+    assert decoded.topic_data[0].partition_data[0].records == bytes(size)
+    assert end == len(encoded)
+
+
+def test_a_decoder_of_one_type_is_decode_with_fewer_values_if_asked() -> None:
+    decoder = Decoder(ProduceRequest)
+    parts = [PartitionProduceData(index=index, records=b"r") for index in range(9)]
+    request = ProduceRequest(topic_data=[TopicProduceData(name="t", partition_data=parts)])
+    encoded = b"header" + encode(request, 11)
+    assert decoder.decode(encoded, 11, 6) == decode(ProduceRequest, encoded, 11, position=6)
+    assert decoder.decode(encoded, 11, 6, 30) == decode(ProduceRequest, encoded, 11, position=6)
+    with pytest.raises(DecodeError, match="partition_data"):
+        decoder.decode(encoded, 11, 6, 29)
+    with pytest.raises(DecodeError, match="ProduceRequest version 11"):
+        decoder.decode(encoded[:-9], 11, 6)
+    with pytest.raises(DecodeError, match="no version 99"):
+        decoder.decode(encoded, 99, 6)

@@ -283,11 +283,11 @@ def test_new_leader_is_named_from_version_10_on(broker: InProcessBroker, version
 def test_address_of_the_leader_comes_along(broker: InProcessBroker) -> None:
     broker.create_topic("elsewhere")
     manager = broker.services.replica_manager
-    hosted = manager.partitions._partitions.pop(TopicPartition("elsewhere", 0))
+    hosted = manager.partitions.by_name.pop(TopicPartition("elsewhere", 0))
     try:
         response = broker.call(request(("elsewhere", 0, batch(b"a"))), 11)
     finally:
-        manager.partitions._partitions[TopicPartition("elsewhere", 0)] = hosted
+        manager.partitions.by_name[TopicPartition("elsewhere", 0)] = hosted
     assert isinstance(response, ProduceResponse)
     (answer,) = response.responses[0].partition_responses
     assert (answer.error_code, answer.current_leader.leader_id) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, 0)

@@ -52,6 +52,15 @@ def test_answer_goes_to_the_connection_which_already_sees_it_answered() -> None:
     assert connection.completed == [(ctx, response, True)]
 
 
+def test_bytes_are_an_answer_and_there_is_one_answer() -> None:
+    ctx, connection = received()
+    ctx.reply_bytes(b"frame")
+    assert connection.completed == [(ctx, None, True)]
+    assert ctx.answer == [b"frame"]
+    with pytest.raises(RuntimeError, match="answered twice"):
+        ctx.reply_bytes(b"frame")
+
+
 def test_no_answer_completes_a_request_too() -> None:
     ctx, connection = received()
     ctx.reply(None)
