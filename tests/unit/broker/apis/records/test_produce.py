@@ -6,13 +6,16 @@ import struct
 
 import pytest
 
-from odradek.broker.apis.records.produce import ADMIN_CLIENT_ID
+from odradek.broker.apis.records.produce import ADMIN_CLIENT_ID, WITHOUT_ERRORS
 from odradek.broker.apis.services import SMALL_REQUEST_BYTES
+from odradek.broker.fetch.results import LogAppendResult
 from odradek.protocol.api import ApiKey
+from odradek.protocol.codec.codec import encode
 from odradek.protocol.codec.schema import Request
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
+from odradek.protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage.append_info import LogAppendInfo
 from tests.support.in_process.in_process_broker import FakeConnection, InProcessBroker
 from tests.support.wire.requests import batch, build, message_set
 
@@ -293,3 +296,27 @@ def test_address_of_the_leader_comes_along(broker: InProcessBroker) -> None:
     assert (answer.error_code, answer.current_leader.leader_id) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, 0)
     (node,) = response.node_endpoints
     assert (node.node_id, node.host, node.port) == (0, FakeConnection.local_host, FakeConnection.local_port)
+
+
+@pytest.mark.parametrize("version", range(12))
+def test_the_bytes_of_an_answer_without_errors_are_those_of_the_message(version: int) -> None:
+    infos = {
+        TopicPartition("t", 0): LogAppendInfo(5, 6, 7, 8, 2),
+        TopicPartition("other", 3): LogAppendInfo(2**40, 2**40, 7),
+        TopicPartition("t", 9): LogAppendInfo(0, 0, 7, -1, 0),
+    }
+    topics: dict[str, list[tuple[TopicPartition, LogAppendResult]]] = {}
+    message: dict[str, list[PartitionProduceResponse]] = {}
+    for name, info in infos.items():
+        topics.setdefault(name.topic, []).append((name, LogAppendResult(info)))
+        part = PartitionProduceResponse(
+            index=name.partition,
+            base_offset=info.first_offset,
+            log_append_time_ms=info.log_append_time,
+            log_start_offset=info.log_start_offset,
+        )
+        message.setdefault(name.topic, []).append(part)
+    pieces: list[bytes] = []
+    WITHOUT_ERRORS.encoder(version)(topics, pieces)
+    responses = [TopicProduceResponse(name=name, partition_responses=parts) for name, parts in message.items()]
+    assert b"".join(pieces) == encode(ProduceResponse(responses=responses), version)
