@@ -227,8 +227,9 @@ class Connection(asyncio.Protocol):
                 return self._cannot_encode(ctx, error)
         self._ready(ctx, sender)
 
-    def _encoding(self, ctx: RequestContext, response: Response) -> Steps:
+    def _encoding(self, ctx: RequestContext, response: Response | None) -> Steps:
         """Encode, in steps, a response that may be large."""
+        assert response is not None
         head = ctx.header
         try:
             parts = yield from encode_response_in_steps(head.api_key, head.api_version, head.correlation_id, response)
@@ -247,7 +248,7 @@ class Connection(asyncio.Protocol):
                 self._ready(ctx, self._sender)
             if len(parts) > 1:
                 elements = yield from elements_in_steps(response)
-                del response
+                response = None  # mypyc cannot delete it
                 yield from let_go(elements)
         finally:
             for region in regions:
