@@ -72,7 +72,7 @@ class HostedPartitions:
 
         Raises: as `partition`; KafkaError INCONSISTENT_TOPIC_ID.
         """
-        hosted = self._partitions.get(topic_partition)
+        hosted = self.by_name.get(topic_partition)
         partition = hosted if isinstance(hosted, Partition) else self.partition(topic_partition)
         log = partition.log
         if topic_id == ZERO_UUID or (log is not None and log.topic_id == topic_id):
