@@ -33,7 +33,8 @@ from odradek.storage.cleaning.transaction_filter import TransactionFilter
 from odradek.storage.disk.environment import Environment
 from odradek.storage.disk.throttle import Throttle
 from odradek.storage.segment.file_records import CorruptLogError
-from odradek.storage.segment.log_segment import AppendedBatch, LogSegment, SegmentOffsetOverflowError
+from odradek.storage.segment.index_entries import AppendedBatch, SegmentOffsetOverflowError
+from odradek.storage.segment.log_segment import LogSegment
 from odradek.storage.segment.log_segments import LogSegments
 from odradek.storage.segment.transaction_index import AbortedTxn, TransactionIndex
 from odradek.timer.clock import SystemClock, sleep_ms

@@ -34,7 +34,8 @@ from odradek.storage.producers.producer_recovery import rebuild_producer_state, 
 from odradek.storage.producers.producer_state_manager import ProducerStateManager
 from odradek.storage.recovery.interrupted_swaps import file_names, finish_interrupted_swaps
 from odradek.storage.recovery.segment_recovery import SegmentScan
-from odradek.storage.segment.log_segment import LogSegment, SegmentOffsetOverflowError
+from odradek.storage.segment.index_entries import SegmentOffsetOverflowError
+from odradek.storage.segment.log_segment import LogSegment
 from odradek.storage.segment.log_segments import LogSegments
 from odradek.storage.segment.mapped_index import InvalidOffsetError
 from odradek.storage.segment.segment_split import OverflowedSegmentError, can_be_split, split_segment

@@ -14,7 +14,7 @@ Kafka: LogSegment, RollParams.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.new_tuple import new_tuple
@@ -26,6 +26,7 @@ from odradek.storage.disk.disk_space import DiskFullError, is_no_space
 from odradek.storage.offsets import LogOffsetMetadata, TimestampAndOffset, TimestampOffset
 from odradek.storage.segment.fetch_data import EMPTY_RECORDS, FetchDataInfo
 from odradek.storage.segment.file_records import FileRecords
+from odradek.storage.segment.index_entries import MAX_RELATIVE_OFFSET, SegmentOffsetOverflowError
 from odradek.storage.segment.offset_index import OffsetIndex
 from odradek.storage.segment.time_index import TimeIndex
 from odradek.storage.segment.transaction_index import AbortedTxn, TransactionIndex
@@ -37,24 +38,7 @@ if TYPE_CHECKING:
     from odradek.storage.disk.environment import Environment
     from odradek.storage.disk.file_system import Bytes
     from odradek.storage.segment.file_records import BatchPosition
-
-MAX_RELATIVE_OFFSET: Final = 2**31 - 1
-
-
-class SegmentOffsetOverflowError(KafkaError):
-    """An offset is too far above the segment's base offset to be indexed. Kafka: LogSegmentOffsetOverflowException."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(ErrorCode.UNKNOWN_SERVER_ERROR, message)
-
-
-class AppendedBatch(NamedTuple):
-    """The properties of an appended batch that the indexes need."""
-
-    last_offset: int
-    max_timestamp: int
-    offset_of_max_timestamp: int
-    size: int
+    from odradek.storage.segment.index_entries import AppendedBatch
 
 
 class LogSegment:

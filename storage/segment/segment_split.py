@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from odradek.storage import log_files
 from odradek.storage.disk.environment import Environment
 from odradek.storage.segment.file_records import CorruptLogError
-from odradek.storage.segment.log_segment import MAX_RELATIVE_OFFSET, AppendedBatch, LogSegment
+from odradek.storage.segment.index_entries import MAX_RELATIVE_OFFSET, AppendedBatch
+from odradek.storage.segment.log_segment import LogSegment
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from odradek.protocol.records.batch import AnyBatch
     from odradek.storage.config.log_config import LogConfig
-    from odradek.storage.segment.log_segment import AppendedBatch
+    from odradek.storage.segment.index_entries import AppendedBatch
 
     Bytes = bytes | bytearray | memoryview
 

@@ -15,7 +15,8 @@ from odradek.storage.offsets import TimestampOffset
 from odradek.storage.producers.producer_state_manager import ProducerStateManager
 from odradek.storage.recovery.segment_recovery import SegmentScan
 from odradek.storage.segment.file_records import SEQUENTIAL_READ_BYTES
-from odradek.storage.segment.log_segment import LogSegment, SegmentOffsetOverflowError
+from odradek.storage.segment.index_entries import SegmentOffsetOverflowError
+from odradek.storage.segment.log_segment import LogSegment
 from odradek.storage.segment.mapped_index import InvalidOffsetError
 from tests.support.disks.logs import NOW, TP, Disk, batch
 
