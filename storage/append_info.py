@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 NO_KEY: Final = "Compacted topic cannot accept message without key"
 """The beginning of the reason why such a record is refused."""
+
+MAX_RELATIVE_OFFSET: Final = 2**31 - 1
+"""Above the base offset of a segment: what its indexes can hold."""
 
 
 class AppendOrigin(Enum):
@@ -90,3 +93,19 @@ class RecordValidationError(KafkaError):
     def __init__(self, code: ErrorCode, message: str, record_errors: list[tuple[int, str]]) -> None:
         super().__init__(code, message)
         self.record_errors = record_errors
+
+
+class SegmentOffsetOverflowError(KafkaError):
+    """An offset is too far above the segment's base offset to be indexed. Kafka: LogSegmentOffsetOverflowException."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.UNKNOWN_SERVER_ERROR, message)
+
+
+class AppendedBatch(NamedTuple):
+    """The properties of an appended batch that the indexes need."""
+
+    last_offset: int
+    max_timestamp: int
+    offset_of_max_timestamp: int
+    size: int

@@ -17,7 +17,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
-from odradek.storage.segment.index_entries import MAX_RELATIVE_OFFSET
+from odradek.storage.append_info import MAX_RELATIVE_OFFSET
 
 
 class DirtySegment(Protocol):

@@ -25,6 +25,7 @@ from typing import Final
 from odradek.protocol.records.batch import AnyBatch
 from odradek.protocol.records.layout import MAX_DECOMPRESSED_BYTES
 from odradek.storage import log_files
+from odradek.storage.append_info import AppendedBatch, SegmentOffsetOverflowError
 from odradek.storage.cleaning.clean_job import CleanedGroup, CleanJob, CleanResult, CleanStats, SplitNeeded
 from odradek.storage.cleaning.compaction import SegmentSizes, group_segments
 from odradek.storage.cleaning.offset_map import OffsetMap
@@ -33,7 +34,6 @@ from odradek.storage.cleaning.transaction_filter import TransactionFilter
 from odradek.storage.disk.environment import Environment
 from odradek.storage.disk.throttle import Throttle
 from odradek.storage.segment.file_records import CorruptLogError
-from odradek.storage.segment.index_entries import AppendedBatch, SegmentOffsetOverflowError
 from odradek.storage.segment.log_segment import LogSegment
 from odradek.storage.segment.log_segments import LogSegments
 from odradek.storage.segment.transaction_index import AbortedTxn, TransactionIndex

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records.layout import MAGIC_V2
-from odradek.storage.append_info import CLIENT, LogAppendInfo
-from odradek.storage.segment.index_entries import MAX_RELATIVE_OFFSET, AppendedBatch
+from odradek.storage.append_info import CLIENT, MAX_RELATIVE_OFFSET, AppendedBatch, LogAppendInfo
 from odradek.storage.validation.validator import check_replicated_offsets
 
 if TYPE_CHECKING:

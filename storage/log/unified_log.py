@@ -240,9 +240,8 @@ class UnifiedLog:
         *,
         verification_guard: object | None = None,
     ) -> LogAppendInfo:
-        """Append records of a client that a worker process has validated.
-
-        Raises: KafkaError; LongValidationError if the result does not hold any more.
+        """Append records of a client that a worker process has validated. Raises: KafkaError; LongValidationError if
+        the result does not hold any more.
         """
         if not self.log_dir.space.take(records.nbytes):
             raise LogDirFullError(self.log_dir.path)

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.protocol.records.layout import MAGIC_V2, NO_TIMESTAMP
 from odradek.storage import log_files
+from odradek.storage.append_info import SegmentOffsetOverflowError
 from odradek.storage.disk import checkpoint_files as checkpoints
 from odradek.storage.log.leader_epochs import LeaderEpochs
 from odradek.storage.log.local_log import LocalLog
@@ -34,7 +35,6 @@ from odradek.storage.producers.producer_recovery import rebuild_producer_state, 
 from odradek.storage.producers.producer_state_manager import ProducerStateManager
 from odradek.storage.recovery.interrupted_swaps import file_names, finish_interrupted_swaps
 from odradek.storage.recovery.segment_recovery import SegmentScan
-from odradek.storage.segment.index_entries import SegmentOffsetOverflowError
 from odradek.storage.segment.log_segment import LogSegment
 from odradek.storage.segment.log_segments import LogSegments
 from odradek.storage.segment.mapped_index import InvalidOffsetError

@@ -27,10 +27,10 @@ from odradek.protocol.records.layout import (
     MAGIC_V2,
     NO_TIMESTAMP,
 )
+from odradek.storage.append_info import MAX_RELATIVE_OFFSET
 from odradek.storage.offsets import TimestampOffset
 from odradek.storage.producers.producer_recovery import complete_transaction, replay_batch
 from odradek.storage.segment.file_records import MIN_BATCH_LENGTH, MIN_HEADER, SEQUENTIAL_READ_BYTES, CorruptLogError
-from odradek.storage.segment.index_entries import MAX_RELATIVE_OFFSET
 
 if TYPE_CHECKING:
     from collections.abc import Callable

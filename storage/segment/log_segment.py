@@ -21,12 +21,12 @@ from odradek.protocol.new_tuple import new_tuple
 from odradek.protocol.records.layout import NO_TIMESTAMP
 from odradek.protocol.records.timestamps import first_record_since
 from odradek.storage import log_files
+from odradek.storage.append_info import MAX_RELATIVE_OFFSET, SegmentOffsetOverflowError
 from odradek.storage.disk.descriptors import is_out_of_descriptors
 from odradek.storage.disk.disk_space import DiskFullError, is_no_space
 from odradek.storage.offsets import LogOffsetMetadata, TimestampAndOffset, TimestampOffset
 from odradek.storage.segment.fetch_data import EMPTY_RECORDS, FetchDataInfo
 from odradek.storage.segment.file_records import FileRecords
-from odradek.storage.segment.index_entries import MAX_RELATIVE_OFFSET, SegmentOffsetOverflowError
 from odradek.storage.segment.offset_index import OffsetIndex
 from odradek.storage.segment.time_index import TimeIndex
 from odradek.storage.segment.transaction_index import AbortedTxn, TransactionIndex
@@ -34,11 +34,11 @@ from odradek.storage.segment.transaction_index import AbortedTxn, TransactionInd
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from odradek.storage.append_info import AppendedBatch
     from odradek.storage.config.log_config import LogConfig
     from odradek.storage.disk.environment import Environment
     from odradek.storage.disk.file_system import Bytes
     from odradek.storage.segment.file_records import BatchPosition
-    from odradek.storage.segment.index_entries import AppendedBatch
 
 
 class LogSegment:

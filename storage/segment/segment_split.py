@@ -20,9 +20,9 @@ import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.storage import log_files
+from odradek.storage.append_info import MAX_RELATIVE_OFFSET, AppendedBatch
 from odradek.storage.disk.environment import Environment
 from odradek.storage.segment.file_records import CorruptLogError
-from odradek.storage.segment.index_entries import MAX_RELATIVE_OFFSET, AppendedBatch
 from odradek.storage.segment.log_segment import LogSegment
 
 if TYPE_CHECKING:

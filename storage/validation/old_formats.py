@@ -23,7 +23,7 @@ from odradek.protocol.records.compression import CompressionType
 from odradek.protocol.records.layout import LOG_APPEND_TIME, MAGIC_V0, MAGIC_V1, NO_TIMESTAMP
 from odradek.protocol.records.legacy import LegacyBatch, build_message, build_messages
 from odradek.protocol.records.record import SimpleRecord
-from odradek.storage.segment.index_entries import AppendedBatch
+from odradek.storage.append_info import AppendedBatch
 from odradek.storage.validation.record_checks import raise_record_errors, records_of
 from odradek.storage.validation.validation_rules import ValidatedBatch
 

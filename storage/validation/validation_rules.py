@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from odradek.protocol.records.batch import AnyBatch
+    from odradek.storage.append_info import AppendedBatch
     from odradek.storage.config.log_config import LogConfig
-    from odradek.storage.segment.index_entries import AppendedBatch
 
     Bytes = bytes | bytearray | memoryview
 

@@ -59,7 +59,7 @@ def test_an_append_raises_the_high_watermark_of_a_replica_that_is_alone(log: Uni
     log.watermarks.appended(is_alone=False)
     assert log.high_watermark == 2
     log.watermarks.appended(is_alone=True)
-    assert log.high_watermark_metadata == log.log_end_offset_metadata
+    assert log.high_watermark_metadata == log.local_log.end_offset_metadata
     assert type(log.high_watermark_metadata) is LogOffsetMetadata
     assert len(changes) == 2
 

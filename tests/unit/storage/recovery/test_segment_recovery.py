@@ -9,13 +9,13 @@ import pytest
 
 from odradek.protocol.records.legacy import build_messages
 from odradek.protocol.records.record import Record
+from odradek.storage.append_info import SegmentOffsetOverflowError
 from odradek.storage.config.log_config import LogConfig
 from odradek.storage.log.leader_epochs import LeaderEpochs
 from odradek.storage.offsets import TimestampOffset
 from odradek.storage.producers.producer_state_manager import ProducerStateManager
 from odradek.storage.recovery.segment_recovery import SegmentScan
 from odradek.storage.segment.file_records import SEQUENTIAL_READ_BYTES
-from odradek.storage.segment.index_entries import SegmentOffsetOverflowError
 from odradek.storage.segment.log_segment import LogSegment
 from odradek.storage.segment.mapped_index import InvalidOffsetError
 from tests.support.disks.logs import NOW, TP, Disk, batch

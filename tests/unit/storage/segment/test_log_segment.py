@@ -9,10 +9,10 @@ import pytest
 
 from odradek.protocol.records.batch import RecordBatch
 from odradek.protocol.records.layout import NO_TIMESTAMP
+from odradek.storage.append_info import AppendedBatch, SegmentOffsetOverflowError
 from odradek.storage.config.log_config import LogConfig
 from odradek.storage.disk.disk_space import DiskFullError
 from odradek.storage.offsets import TimestampOffset
-from odradek.storage.segment.index_entries import AppendedBatch, SegmentOffsetOverflowError
 from odradek.storage.segment.log_segment import LogSegment
 from odradek.storage.segment.transaction_index import AbortedTxn
 from tests.support.disks.faulty_disk import FaultyFileSystem, disk_full, io_error
