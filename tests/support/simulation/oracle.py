@@ -83,6 +83,11 @@ class Oracle:
         self._doubtful: dict[TopicPartition, set[int]] = {}
         tree.on_change = self._look_at_node
 
+    def is_leader(self, broker_id: int, topic_partition: TopicPartition) -> bool:
+        """Whether the metadata tree names the broker as the leader."""
+        state = self._states.get(topic_partition)
+        return state is not None and state.leader_and_isr.leader == broker_id
+
     # Brokers
 
     def look(self, broker: SimulatedBroker, life: Life) -> None:

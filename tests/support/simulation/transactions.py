@@ -249,6 +249,11 @@ class TransactionalProducer(Client):
         error = None if answer is None else ErrorCode(answer.responses[0].partition_responses[0].error_code)
         if error != E.NONE:
             self.leaders.pop(partition, None)
+        if error == E.OUT_OF_ORDER_SEQUENCE_NUMBER and not self.oracle.is_leader(leader, partition):
+            # A broker that is cut off still takes itself for the leader, and has not seen what came before. The Java
+            # client aborts the transaction and begins anew.
+            self._note(f"{self.name}: Produce {error.name} from broker{leader}, which leads no more")
+            raise TransactionOverError
         return error
 
 

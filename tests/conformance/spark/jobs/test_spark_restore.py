@@ -201,7 +201,7 @@ def test_partitions_are_mapped_and_records_chosen(
     [
         ("--exactly-once", signal.SIGKILL, 40),
         ("--source-header", signal.SIGKILL, 40),
-        ("--source-header", signal.SIGTERM, 400),
+        ("--source-header", signal.SIGTERM, 40),
     ],
 )
 def test_a_restore_that_is_cut_off_goes_on(

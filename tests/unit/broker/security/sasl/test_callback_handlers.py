@@ -25,6 +25,7 @@ from tests.support.async_test import async_test
 from tests.support.in_process.security.sasl_contexts import Tokens, context, slots
 
 T = TypeVar("T")
+TIMEOUT_S = 30
 MECHANISM = ScramMechanism.SCRAM_SHA_256
 SALTED = MECHANISM.salted_password(b"secret", b"salt", 4096)
 CREDENTIAL = MECHANISM.credential(b"salt", SALTED, 4096)
@@ -179,12 +180,14 @@ class Blocking(Known):
     """Waits in its thread until it may go on."""
 
     proceed = threading.Event()
+    begun = threading.Semaphore(0)
     under_way = 0
     most = 0
 
     def verify(self, user: str, password: str) -> bool:
         Blocking.under_way += 1
         Blocking.most = max(Blocking.most, Blocking.under_way)
+        self.begun.release()
         self.proceed.wait()
         Blocking.under_way -= 1
         return True
@@ -200,6 +203,8 @@ async def test_some_threads_stay_free_for_the_disk() -> None:
         methods.append(load_method(one, PlainCallbackHandler, "verify"))
     calls = [asyncio.ensure_future(method("u", "p")) for method in methods * 5]
     assert await in_pool(pool, lambda: "read") == "read"
+    for _ in range(HANDLER_CALLS_MAX):
+        assert await in_pool(pool, lambda: Blocking.begun.acquire(timeout=TIMEOUT_S))
     Blocking.proceed.set()
     assert await asyncio.gather(*calls) == [True] * 10
     assert Blocking.most == HANDLER_CALLS_MAX
