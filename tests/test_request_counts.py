@@ -26,7 +26,7 @@ SLACK_BYTES = 1_024
 
 
 CALLS_MORE_MAX = {Mode.COUNTED: 8, Mode.TIMED: 55}
-"""Of a request with one partition, when metrics are on. The answer to a timed Produce is a message, which is observed."""
+"""Of a request with one partition, when metrics are on. A timed Produce is answered by a message, for observers."""
 
 
 @pytest.mark.parametrize("name", SEQUENCES)
