@@ -13,8 +13,9 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from odradek.controller.tree.metadata_tree import Delete, TreeError, WatchEvent
+from odradek.controller.tree.metadata_tree import Delete, GetData, NoNode, TreeError, WatchEvent
 from odradek.controller.znodes import znodes
+from odradek.controller.znodes.metadata_client import submit_all
 
 if TYPE_CHECKING:
     from odradek.controller.znodes.metadata_client import MetadataClient
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 CHANGE_EXPIRATION_MS: Final = 15 * 60 * 1000
+
+NOTIFICATIONS_AT_ONCE: Final = 100
+"""Notifications that are read together. One by one, the 10,000 of one CreateAcls took 20 s."""
 
 ProcessNotification: TypeAlias = Callable[[str, "bytes | None"], Awaitable[None]]
 """Gets the path of a notification and its data. A TreeError that it raises ends this round; the next change begins with
@@ -60,13 +64,16 @@ class NodeChangeListener:
     async def process_notifications(self) -> None:
         """Process the notifications that are there, and watch for more."""
         names = await self._client.numbered_children(self._parent, self._on_watch)
-        for name in names:
-            number = znodes.sequence_number(name, self._prefix)
-            if number > self._last_executed_change:
-                path = f"{self._parent}/{name}"
-                node = await self._client.get(path)
-                if node is not None:
+        numbered = ((znodes.sequence_number(name, self._prefix), name) for name in names)
+        new = [(number, f"{self._parent}/{name}") for number, name in numbered if number > self._last_executed_change]
+        for first in range(0, len(new), NOTIFICATIONS_AT_ONCE):
+            some = new[first : first + NOTIFICATIONS_AT_ONCE]
+            nodes = await submit_all(self._client.tree, [GetData(path) for _, path in some])
+            for (number, path), node in zip(some, nodes, strict=True):
+                if not isinstance(node, TreeError):
                     await self._process(path, node.data)
+                elif not isinstance(node, NoNode):
+                    raise node
                 self._last_executed_change = number
         await self._purge_obsolete(names)
 

@@ -35,12 +35,12 @@ async def _delete(broker: Services, ctx: RequestContext, request: DeleteAclsRequ
     authorizer = configured_authorizer(broker, "No Authorizer is configured.")
     filters = [filter_of(asked) async for asked in in_turns(request.filters)]
     results = await authorizer.delete_acls(request_context(ctx), filters)
-    ctx.reply(DeleteAclsResponse(filter_results=[_result(result) async for result in in_turns(results)]))
+    ctx.reply(DeleteAclsResponse(filter_results=[await _result(result) async for result in in_turns(results)]))
 
 
-def _result(result: AclDeleteResult) -> DeleteAclsFilterResult:
+async def _result(result: AclDeleteResult) -> DeleteAclsFilterResult:
     code, message = _code_and_message(result.error)
-    matching = [_matching(binding, error) for binding, error in result.deleted]
+    matching = [_matching(binding, error) async for binding, error in in_turns(result.deleted)]
     return DeleteAclsFilterResult(error_code=code, error_message=message, matching_acls=matching)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.security.authorizer.acl_cache import AclCache
@@ -171,7 +171,7 @@ class AclAuthorizer(Authorizer):
 
     # ACLs
 
-    def acls(self, acl_filter: AclBindingFilter) -> list[AclBinding]:
+    def acls(self, acl_filter: AclBindingFilter) -> Iterator[AclBinding]:
         return self._cache.bindings(acl_filter)
 
     @property
@@ -181,17 +181,19 @@ class AclAuthorizer(Authorizer):
     async def create_acls(
         self, ctx: AuthorizableRequestContext, bindings: Sequence[AclBinding]
     ) -> list[AclCreateResult]:
-        refused = {binding for binding in bindings if self._is_refused(binding)}
+        refused: set[AclBinding] = set()
         added: dict[ResourcePattern, set[AclBinding]] = {}
-        for binding in bindings:
-            if binding not in refused:
+        async for binding in in_turns(bindings):
+            if self._is_refused(binding):
+                refused.add(binding)
+            else:
                 added.setdefault(binding.pattern, set()).add(binding)
-        changes = {pattern: _addition(new) for pattern, new in added.items()}
+        changes = {pattern: _addition(new) async for pattern, new in in_turns(added.items())}
         errors = await self._store.update(changes)
         invalid = KafkaError(ErrorCode.INVALID_REQUEST, "Failed to create ACL")
         return [
             AclCreateResult(invalid if binding in refused else _api_error(errors.get(binding.pattern)))
-            for binding in bindings
+            async for binding in in_turns(bindings)
         ]
 
     def _is_refused(self, binding: AclBinding) -> bool:
@@ -211,7 +213,10 @@ class AclAuthorizer(Authorizer):
                 if acl_filter.pattern.matches(pattern):
                     matching.setdefault(pattern, []).append(index)
         deleted: dict[AclBinding, int] = {}
-        changes = {pattern: _removal(pattern, filters, indexes, deleted) for pattern, indexes in matching.items()}
+        changes = {
+            pattern: _removal(pattern, filters, indexes, deleted)
+            async for pattern, indexes in in_turns(matching.items())
+        }
         errors = await self._store.update(changes)
         results: list[list[tuple[AclBinding, KafkaError | None]]] = [[] for _ in filters]
         async for binding, index in in_turns(deleted.items()):

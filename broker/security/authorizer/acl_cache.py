@@ -127,16 +127,16 @@ class AclCache:
             if not self._names[key]:
                 del self._names[key]
 
-    def bindings(self, acl_filter: AclBindingFilter) -> list[AclBinding]:
-        """The stored bindings that match. Kafka: AclAuthorizer.acls."""
+    def bindings(self, acl_filter: AclBindingFilter) -> Iterator[AclBinding]:
+        """The bindings that match, of those that are stored now. Kafka: AclAuthorizer.acls."""
         of_pattern, of_entry = acl_filter
-        return [
+        return (
             AclBinding(pattern, entry)
-            for pattern, acls in self._acls.items()
+            for pattern, acls in list(self._acls.items())
             if of_pattern.matches(pattern)
             for entry in acls.entries
             if of_entry.matches(entry)
-        ]
+        )
 
     def is_allowed(
         self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType, name: str

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from odradek.controller.model.acls import AclOperation, ResourceType
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from odradek.controller.model.acls import AclBinding, AclBindingFilter
     from odradek.controller.model.broker_info import SecurityProtocol
@@ -95,8 +95,8 @@ class Authorizer(Protocol):
         """Delete what each filter matches. The results are in the order of the filters."""
 
     @abstractmethod
-    def acls(self, acl_filter: AclBindingFilter, /) -> list[AclBinding]:
-        """The stored bindings that match."""
+    def acls(self, acl_filter: AclBindingFilter, /) -> Iterable[AclBinding]:
+        """The bindings that match, as they are stored now. A generator may look for each when it is asked for."""
 
     @property
     def acl_count(self) -> int:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from odradek.controller.admin.node_changes import NodeChangeListener
-from odradek.controller.tree.metadata_tree import ConnectionLoss, Create, CreateMode
+from odradek.controller.admin.node_changes import NOTIFICATIONS_AT_ONCE, NodeChangeListener
+from odradek.controller.tree.metadata_tree import ConnectionLoss, Create, CreateMode, Delete
 from tests.support.async_test import async_test
 from tests.support.clusters.controller_cluster import controller_cluster
 
@@ -33,3 +33,25 @@ async def test_a_notification_whose_processing_fails_is_processed_again_with_the
             (f"{PARENT}/change_0000000000", b"first"),
             (f"{PARENT}/change_0000000001", b"second"),
         ]
+
+
+@async_test
+async def test_many_notifications_are_processed_in_their_order_also_when_one_of_them_is_gone() -> None:
+    async with controller_cluster() as cluster:
+        await cluster.start(0)
+        tree = cluster.client.tree
+        await cluster.client.create_recursive(PARENT)
+        count, gone = 2 * NOTIFICATIONS_AT_ONCE + 1, NOTIFICATIONS_AT_ONCE + 5
+        for number in range(count):
+            await tree.run(Create(f"{PARENT}/change_", b"%d" % number, CreateMode.PERSISTENT_SEQUENTIAL))
+        seen: list[bytes | None] = []
+
+        async def process(_: str, data: bytes | None) -> None:
+            if not seen:  # after the names have been read
+                await tree.run(Delete(f"{PARENT}/change_{gone:010}"))
+            seen.append(data)
+
+        changes = NodeChangeListener(cluster.client, cluster.clock, PARENT, "change_", process)
+        await changes.process_notifications()
+        await changes.process_notifications()
+        assert seen == [b"%d" % number for number in range(count) if number != gone]

@@ -121,6 +121,19 @@ def test_bindings_by_filter() -> None:
     assert names(None, PatternType.ANY, AclOperation.ANY) == ["*", "ab", "ab", "a~", "b~"]
 
 
+def test_bindings_are_those_of_the_moment_while_they_are_looked_at() -> None:
+    """DescribeAcls looks at them in steps, and ACLs may change in between."""
+    cache = cache_of(*(binding(f"t{number}") for number in range(3)))
+    anything = AccessControlEntryFilter(None, None, AclOperation.ANY, AclPermissionType.ANY)
+    found = cache.bindings(AclBindingFilter(ResourcePatternFilter(ResourceType.ANY, None, PatternType.ANY), anything))
+    seen = {next(found)}
+    for number in range(3):
+        put(cache, ResourcePattern(TOPIC, f"t{number}", LITERAL), set())
+    put(cache, ResourcePattern(TOPIC, "new", LITERAL), {binding("new").entry})
+    seen.update(found)
+    assert {one.pattern.name for one in seen} == {"t0", "t1", "t2"}
+
+
 def test_describe_by_type_counts_only_entries_of_the_operation_itself() -> None:
     """As in Kafka, where AclAuthorizer.authorizeByResourceType knows no implied operations."""
     cache = cache_of(binding("t"))
