@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from odradek.protocol.api import API, ApiSpec
@@ -18,31 +19,56 @@ HEADER_BYTES: Final = 100
 TOPIC_RESOURCE: Final = 2
 
 
+@dataclass(frozen=True, slots=True)
+class WideArray:
+    """An array of a version of an API, and the request in which it is as long as fits."""
+
+    spec: ApiSpec
+    version: int
+    path: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return f"{self.spec.name} v{self.version} {'.'.join(self.path)}"
+
+    def frame(self, *, differ: bool = False, largest_bytes: int = LARGEST_BYTES) -> bytes:
+        """Without its length. The elements are empty and equal; if they `differ`, each names something else."""
+        one = len(encode(self._request(1, differ=differ), self.version))
+        more = len(encode(self._request(2, differ=differ), self.version)) - one
+        count = (largest_bytes - HEADER_BYTES - one) // max(1, more)
+        header = RequestHeader(self.spec.key, self.version, 1, "wide")
+        return encode_request(header, self._request(count, differ=differ))
+
+    def _request(self, count: int, *, differ: bool) -> Request:
+        request = _filled(self.spec.request_type(), self.version, self.path, count, differ=differ)
+        assert isinstance(request, Request)
+        return request
+
+
+def wide_arrays(specs: Iterable[ApiSpec]) -> Iterator[WideArray]:
+    """Those of the first and the last version of every API but the controller's."""
+    for spec, version in _first_and_last_versions(specs):
+        yield from (WideArray(spec, version, path) for path in _arrays(spec.request_type(), version))
+
+
 def widest_requests(
-    specs: Iterable[ApiSpec] = tuple(API.values()), *, differ: bool = False, largest_bytes: int = LARGEST_BYTES
+    specs: Iterable[ApiSpec] = tuple(API.values()), *, largest_bytes: int = LARGEST_BYTES
 ) -> Iterator[tuple[str, bytes]]:
-    """(name, frame without its length), for the first and the last version of every API but the controller's. The
-    elements of an array are empty and equal; if they `differ`, each names something else.
-    """
+    """(name, frame without its length), of the same versions: each array as long as fits, and false counts."""
+    for spec, version in _first_and_last_versions(specs):
+        for path in _arrays(spec.request_type(), version):
+            array = WideArray(spec, version, path)
+            yield array.name, array.frame(largest_bytes=largest_bytes)
+        is_flexible = spec.request_header_version(version) == 2
+        start = struct.pack(">hhih", spec.key, version, 1, 2) + b"me" + (b"\0" if is_flexible else b"")
+        for filler in (b"\x00", b"\x01", b"\x02", b"\x7f", b"\xff"):
+            yield f"{spec.name} v{version} of {filler!r}", start + filler * (largest_bytes - len(start))
+
+
+def _first_and_last_versions(specs: Iterable[ApiSpec]) -> Iterator[tuple[ApiSpec, int]]:
     for spec in specs:
-        if spec.key in OF_THE_CONTROLLER:
-            continue
-        for version in sorted({spec.min_version, spec.max_version}):
-            header = RequestHeader(spec.key, version, 1, "wide")
-            for path in _arrays(spec.request_type(), version):
-                request = _filled(spec.request_type(), version, path, 1, differ=differ)
-                one = len(encode(request, version))
-                more = len(encode(_filled(spec.request_type(), version, path, 2, differ=differ), version)) - one
-                count = (largest_bytes - HEADER_BYTES - one) // max(1, more)
-                request = _filled(spec.request_type(), version, path, count, differ=differ)
-                assert isinstance(request, Request)
-                yield f"{spec.name} v{version} {'.'.join(path)}", encode_request(header, request)
-            if differ:
-                continue
-            is_flexible = spec.request_header_version(version) == 2
-            start = struct.pack(">hhih", spec.key, version, 1, 2) + b"me" + (b"\0" if is_flexible else b"")
-            for filler in (b"\x00", b"\x01", b"\x02", b"\x7f", b"\xff"):
-                yield f"{spec.name} v{version} of {filler!r}", start + filler * (largest_bytes - len(start))
+        if spec.key not in OF_THE_CONTROLLER:
+            yield from ((spec, version) for version in sorted({spec.min_version, spec.max_version}))
 
 
 def _fields(struct_type: type[Struct], version: int) -> Iterator[Field]:
