@@ -30,15 +30,18 @@ class ThreadIoPool:
 
     `Thread.start` returns when the new thread runs. Where it has to wait for a core, the event loop waited with it, for
     350 ms on a busy machine. So the loop starts only the first thread. A thread that takes up a job, and leaves no
-    other one that waits for the next job, starts that one.
+    other one that waits for the next job, starts that one. Where the system allows no more threads, those that there
+    are do the work.
     """
 
-    __slots__ = ("_idle", "_is_closed", "_lock", "_loop", "_queue", "_threads", "pending")
+    __slots__ = ("_idle", "_is_closed", "_lock", "_loop", "_queue", "_threads", "_threads_max", "pending")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
+        self._threads_max = THREADS
+        """Less, once the system has refused a thread."""
         self._idle = 0
         """Threads that wait for a job."""
         self._lock = threading.Lock()
@@ -87,18 +90,23 @@ class ThreadIoPool:
         self._threads.clear()
 
     def _start_thread(self) -> None:
+        """Raises: RuntimeError if the system allows no more threads."""
         thread = threading.Thread(target=self._work, name=f"io-{len(self._threads)}", daemon=True)
+        thread.start()  # it waits for the lock before it counts itself out
         self._threads.append(thread)
         self._idle += 1
-        thread.start()
 
     def _next_job(self) -> Callable[[], None] | None:
         """Wait for a job; if all threads are busy now, start another one that waits for the next."""
         job = self._queue.get()
         with self._lock:
             self._idle -= 1
-            if not self._idle and not self._is_closed and len(self._threads) < THREADS:
-                self._start_thread()
+            if not self._idle and not self._is_closed and len(self._threads) < self._threads_max:
+                try:
+                    self._start_thread()
+                except RuntimeError as error:
+                    self._threads_max = len(self._threads)
+                    logger.warning("The I/O pool stays at %d threads: %s", self._threads_max, error)
         return job
 
     def _work(self) -> None:

@@ -104,6 +104,38 @@ def test_the_loop_starts_one_thread_and_that_one_the_others(monkeypatch: pytest.
     run(scenario)
 
 
+def test_where_no_more_threads_are_allowed_the_first_one_does_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As under a limit of processes (RLIMIT_NPROC, pids.max)."""
+    start = threading.Thread.start
+    started: list[threading.Thread] = []
+
+    def start_one(thread: threading.Thread) -> None:
+        if started:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_one)
+
+    async def scenario(pool: ThreadIoPool) -> None:
+        results: list[int] = []
+        all_done = asyncio.Event()
+
+        def finished(result: int | OSError) -> None:
+            assert isinstance(result, int)
+            results.append(result)
+            if len(results) == 3:
+                all_done.set()
+
+        for number in range(3):
+            pool.submit(lambda number=number: number, finished)  # type: ignore[misc]
+        await asyncio.wait_for(all_done.wait(), 10)
+        assert results == [0, 1, 2]
+        assert pool._threads == started
+
+    run(scenario)
+
+
 def test_close_finishes_what_was_submitted() -> None:
     finished: list[int] = []
 
