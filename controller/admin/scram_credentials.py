@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.controller.loop_turns import counted, in_turns
@@ -36,8 +37,9 @@ async def describe_scram_credentials(client: MetadataClient, users: Sequence[str
     if not users:
         nodes = [name for name in await client.children("/config/users") if name != znodes.DEFAULT_ENTITY]
         configs = await client.entity_configs("users", nodes)
-        found = [_credentials(znodes.desanitize(node), config) for node, config in configs.items()]
-        return sorted(one for one in found if one.iterations or one.error is not None)
+        found = [_credentials(znodes.desanitize(node), config) async for node, config in in_turns(configs.items())]
+        with_any = [one async for one in in_turns(found) if one.iterations or one.error is not None]
+        return sorted(with_any, key=attrgetter("user"))  # two nodes may have the same name: `a%20b` and `a+b`
     counts = await counted(users)
     nodes = [znodes.sanitize(user) async for user, count in in_turns(counts.items()) if user and count == 1]
     configs = await client.entity_configs("users", nodes)

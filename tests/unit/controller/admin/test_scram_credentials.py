@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
 
+import pytest
+
+from odradek.controller.admin import scram_credentials
 from odradek.controller.admin.scram_credentials import describe_scram_credentials
+from odradek.controller.loop_turns import ITEMS_A_TURN
 from odradek.controller.znodes.metadata_client import MetadataClient
 from odradek.protocol.errors import ErrorCode
 from tests.support.async_test import async_test
 from tests.support.in_process import metadata_client
+from tests.support.in_process.loop_turns import most_in_a_turn
 
 CREDENTIAL = "salt=c2FsdA==,stored_key=aXRlcmF0aW9ucw==,server_key=eA==,iterations={}"
 CONFIGS = {
@@ -36,6 +41,32 @@ async def test_all_that_have_any_are_told_by_name() -> None:
             ]
             assert found[2].error is not None
             assert found[2].error.code is ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+@async_test
+async def test_a_name_that_two_nodes_have_is_told_twice() -> None:
+    """Another program may write `+` for a space, where Kafka writes `%20`."""
+    nodes = {"a+b": {"SCRAM-SHA-256": CREDENTIAL.format(4096)}, "a%20b": {"SCRAM-SHA-256": CREDENTIAL.format(5000)}}
+    async with metadata_client.opened({f"users/{node}": config for node, config in nodes.items()}) as client:
+        found = await describe_scram_credentials(client, None)
+        assert sorted((one.user, one.iterations[1]) for one in found) == [("a b", 4096), ("a b", 5000)]
+
+
+@async_test
+async def test_many_users_are_told_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[str] = []
+    credentials = scram_credentials._credentials
+
+    def count(user: str, config: dict[str, str]) -> scram_credentials.UserCredentials:
+        looked_at.append(user)
+        return credentials(user, config)
+
+    monkeypatch.setattr(scram_credentials, "_credentials", count)
+    config = {"SCRAM-SHA-256": CREDENTIAL.format(4096)}
+    async with metadata_client.opened({f"users/user{n}": config for n in range(5 * ITEMS_A_TURN)}) as client:
+        most = await most_in_a_turn(describe_scram_credentials(client, None), lambda: len(looked_at))
+    assert len(looked_at) == 5 * ITEMS_A_TURN
+    assert most <= ITEMS_A_TURN
 
 
 @async_test
