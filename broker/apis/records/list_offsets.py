@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.broker.apis.authorization import filter_by_authorized
 from odradek.broker.apis.records.isolation import require_isolation_level
-from odradek.broker.apis.services import SMALL_REQUEST_PARTITIONS, in_slices
+from odradek.broker.apis.services import SMALL_REQUEST_BYTES, SMALL_REQUEST_PARTITIONS, now_or_in_slices
 from odradek.broker.fetch.offset_lookups import fetch_offset_for_timestamp, legacy_offsets_before
 from odradek.controller.model.acls import AclOperation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -52,10 +52,27 @@ FIRST_VERSION_OF_TIMESTAMP: Final[Mapping[int, int]] = {
 }
 
 
-@in_slices
-def handle(broker: Services, ctx: RequestContext, request: ListOffsetsRequest) -> Steps:
-    version = ctx.header.api_version
+def handle(broker: Services, ctx: RequestContext, request: ListOffsetsRequest) -> None:
     require_isolation_level(request.isolation_level)
+    topics = request.topics
+    if len(topics) == 1 and len(topics[0].partitions) == 1 and broker.authorizer is None:
+        part = topics[0].partitions[0]
+        if part.timestamp == LATEST and ctx.header.api_version > 0:  # what consumers ask for most often
+            return _reply_with_one(broker, ctx, request, topics[0].name, part)
+    work = _list_offsets(broker, ctx, request)
+    is_small = ctx.size <= SMALL_REQUEST_BYTES and ctx.header.api_version > 0  # v0 looks at each segment
+    now_or_in_slices(broker, ctx, request, work, is_small=is_small)
+
+
+def _reply_with_one(
+    broker: Services, ctx: RequestContext, request: ListOffsetsRequest, name: str, part: ListOffsetsPartition
+) -> None:
+    found = _offset(broker, request, TopicPartition(name, part.partition_index), part, ctx.header.api_version)
+    ctx.reply(ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name=name, partitions=[found])]))
+
+
+def _list_offsets(broker: Services, ctx: RequestContext, request: ListOffsetsRequest) -> Steps:
+    version = ctx.header.api_version
     names = (topic.name for topic in request.topics)
     authorized = yield from filter_by_authorized(broker, ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     allowed = yield from chosen(request.topics, lambda topic: topic.name in authorized)

@@ -161,8 +161,8 @@ def fetch(broker: InProcessBroker, offsets: list[int], **fields: int) -> Request
     return build(ApiKey.FETCH, min_bytes=1, max_bytes=1 << 25, topics=topics, **fields)
 
 
-def latest_offsets() -> Request:
-    parts = [{"partition_index": index, "timestamp": -1, "current_leader_epoch": -1} for index in range(PARTITIONS)]
+def latest_offsets(partitions: int) -> Request:
+    parts = [{"partition_index": index, "timestamp": -1, "current_leader_epoch": -1} for index in range(partitions)]
     return build(ApiKey.LIST_OFFSETS, replica_id=-1, topics=[{"name": TOPIC, "partitions": parts}])
 
 
@@ -371,7 +371,8 @@ SEQUENCES: Final[dict[str, Make]] = {
     "OffsetCommit, 1 partition": commit_of_offsets(1),
     "OffsetCommit, 10 partitions": commit_of_offsets(10),
     "Metadata, 1 topic of 10 partitions": repeated(build(ApiKey.METADATA, topics=[{"name": TOPIC}]), 12),
-    "ListOffsets, latest of 10 partitions": repeated(latest_offsets(), 9),
+    "ListOffsets, latest of 1 partition": repeated(latest_offsets(1), 9),
+    "ListOffsets, latest of 10 partitions": repeated(latest_offsets(PARTITIONS), 9),
     "ListOffsets, an old record by its time": lookup_of_a_time,
     "Heartbeat, unknown member": repeated(build(ApiKey.HEARTBEAT, group_id="g", member_id="m"), 4),
     "ApiVersions": repeated(build(ApiKey.API_VERSIONS, client_software_name="c", client_software_version="1"), 3),
