@@ -47,6 +47,24 @@ def fetch_offset_for_timestamp(
     return None
 
 
+def latest_offset(partition: Partition, isolation_level: int, current_leader_epoch: int) -> int | None:
+    """The latest offset that a consumer may see, in the leader's log.
+
+    None where `fetch_offset_for_timestamp` refuses: the partition has another leader or epoch than the client believes,
+    or its high watermark lags.
+    """
+    log = partition.log
+    if log is None or partition.leader_id != partition.environment.broker_id:
+        return None
+    if current_leader_epoch >= 0 and current_leader_epoch != partition.leader_epoch:
+        return None
+    high_watermark = log.watermarks.high_watermark
+    epoch_start = partition.leader_epoch_start_offset
+    if epoch_start is not None and epoch_start > high_watermark:
+        return None
+    return log.watermarks.last_stable_offset if isolation_level == 1 else high_watermark
+
+
 def _refuse_lagging(partition: Partition, log: UnifiedLog) -> None:
     raise KafkaError(
         ErrorCode.OFFSET_NOT_AVAILABLE,

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Final
 from odradek.broker.apis.authorization import filter_by_authorized
 from odradek.broker.apis.records.isolation import require_isolation_level
 from odradek.broker.apis.services import SMALL_REQUEST_BYTES, SMALL_REQUEST_PARTITIONS, now_or_in_slices
-from odradek.broker.fetch.offset_lookups import fetch_offset_for_timestamp, legacy_offsets_before
+from odradek.broker.fetch.offset_lookups import fetch_offset_for_timestamp, latest_offset, legacy_offsets_before
+from odradek.broker.partition.partition import Partition
 from odradek.controller.model.acls import AclOperation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.list_offsets import (
@@ -27,6 +28,7 @@ from odradek.protocol.messages.list_offsets import (
     ListOffsetsTopic,
     ListOffsetsTopicResponse,
 )
+from odradek.protocol.new_tuple import new_tuple
 from odradek.protocol.records.layout import NO_PARTITION_LEADER_EPOCH
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.offsets import LATEST, SpecialTimestamp
@@ -88,7 +90,7 @@ def _list_offsets(broker: Services, ctx: RequestContext, request: ListOffsetsReq
     for topic in allowed:
         found = []
         for number, part in enumerate(topic.partitions, 1):
-            topic_partition = TopicPartition(topic.name, part.partition_index)
+            topic_partition = new_tuple(TopicPartition, (topic.name, part.partition_index))
             if duplicates and topic_partition in duplicates:
                 found.append(_error(part, ErrorCode.INVALID_REQUEST))
             else:
@@ -141,13 +143,21 @@ def _offset(
     part: ListOffsetsPartition,
     version: int,
 ) -> ListOffsetsPartitionResponse:
-    timestamp = part.timestamp
+    timestamp, partitions = part.timestamp, broker.replica_manager.partitions
+    if timestamp == LATEST and request.replica_id == CONSUMER_REPLICA_ID:  # requests name thousands of them
+        hosted = partitions.by_name.get(topic_partition)
+        if isinstance(hosted, Partition):
+            latest = latest_offset(hosted, request.isolation_level, part.current_leader_epoch)
+            if latest is not None:
+                epoch = hosted.leader_epoch if version >= 4 else NO_PARTITION_LEADER_EPOCH
+                index = part.partition_index
+                return ListOffsetsPartitionResponse(partition_index=index, offset=latest, leader_epoch=epoch)
     if timestamp < LATEST and version < FIRST_VERSION_OF_TIMESTAMP.get(timestamp, version + 1):
         return _error(part, ErrorCode.UNSUPPORTED_VERSION)
     replica_id = request.replica_id
     try:
         found = fetch_offset_for_timestamp(
-            broker.replica_manager.partitions.partition(topic_partition),
+            partitions.partition(topic_partition),
             timestamp,
             request.isolation_level if replica_id == CONSUMER_REPLICA_ID else None,
             part.current_leader_epoch,
