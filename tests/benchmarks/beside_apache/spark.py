@@ -51,17 +51,32 @@ Measured: TypeAlias = tuple[Usage, float]
 
 
 def run(contenders: Contenders) -> None:
-    with contenders.both("spark") as (odradek, apache):
-        directory = contenders.directory / "spark"
-        directory.mkdir()
-        with local_session("benchmark", directory, {**CONF, "spark.local.dir": str(directory)}) as spark:
-            compare_throughput(spark, directory, odradek, apache)
+    directory = contenders.directory / "spark"
+    directory.mkdir()
+    with local_session("benchmark", directory, {**CONF, "spark.local.dir": str(directory)}) as spark:
+        values = directory / "values"
+        write_values(spark, values)
+        warm_up(contenders, spark, values, directory)
+        with contenders.both("spark") as (odradek, apache):
+            compare_throughput(spark, values, directory, odradek, apache)
             compare_small_batches(spark, directory, odradek, apache)
 
 
-def compare_throughput(spark: SparkSession, directory: Path, odradek: Contender, apache: Contender) -> None:
-    values = directory / "values"
-    write_values(spark, values)
+def warm_up(contenders: Contenders, spark: SparkSession, values: Path, directory: Path) -> None:
+    """Spark does everything once with a broker that is not measured: otherwise the first one would get its start."""
+    broker = contenders.new_odradek("warm-up")
+    try:
+        broker.start()
+        load = Load(spark, broker, values, directory / "warm-up")
+        for step in STEPS.values():
+            step(load)
+    finally:
+        broker.close()
+
+
+def compare_throughput(
+    spark: SparkSession, values: Path, directory: Path, odradek: Contender, apache: Contender
+) -> None:
     for number, what in enumerate(ROUNDS):
         size = f"{GIGABYTES * 1e3:.0f} MB a row of {RECORD_BYTES:,} B records"
         table = Table(f"Spark local[2], {size}, {PARTITIONS} partitions, {what}")
