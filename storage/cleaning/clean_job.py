@@ -81,6 +81,11 @@ class CleanStats:
     elapsed_ms: int = 0
     index_ms: int = 0
 
+    @property
+    def io_bytes(self) -> int:
+        """What log.cleaner.io.max.bytes.per.second limits: all bytes that were read, in both passes, and written."""
+        return self.map_bytes_read + self.bytes_read + self.bytes_written
+
 
 @dataclass(slots=True, kw_only=True)
 class CleanResult:

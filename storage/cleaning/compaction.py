@@ -53,8 +53,8 @@ class CleanableRange(NamedTuple):
     first_uncleanable_offset: int
     clean_bytes: int
     cleanable_bytes: int
-    must_clean_now: bool
-    """A dirty record is older than max.compaction.lag.ms."""
+    compaction_delay_ms: int = 0
+    """For how long a dirty record has been older than max.compaction.lag.ms; 0 if none is."""
 
     @property
     def total_bytes(self) -> int:
@@ -67,7 +67,8 @@ class CleanableRange(NamedTuple):
 
     def is_due(self, min_cleanable_dirty_ratio: float) -> bool:
         """Whether the log must be compacted: by its ratio, or by max.compaction.lag.ms."""
-        return (self.must_clean_now and self.cleanable_bytes > 0) or self.cleanable_ratio > min_cleanable_dirty_ratio
+        is_late = self.compaction_delay_ms > 0
+        return (is_late and self.cleanable_bytes > 0) or self.cleanable_ratio > min_cleanable_dirty_ratio
 
 
 def cleanable_offsets(
@@ -120,7 +121,7 @@ def max_compaction_delay_ms(first_batch_timestamps: Iterable[int], max_compactio
 
 
 def cleanable_range(
-    segments: Sequence[DirtySegment], offsets: OffsetsToClean, compaction_delay_ms: int
+    segments: Sequence[DirtySegment], offsets: OffsetsToClean, compaction_delay_ms: int = 0
 ) -> CleanableRange:
     """The cleanable range in whole segments, without the one that contains the first uncleanable offset.
 
@@ -134,7 +135,7 @@ def cleanable_range(
         cleanable_bytes = sum(
             segment.size for segment in dirty_segments(segments, first_dirty) if segment.base_offset < first_uncleanable
         )
-    return CleanableRange(first_dirty, first_uncleanable, clean_bytes, cleanable_bytes, compaction_delay_ms > 0)
+    return CleanableRange(first_dirty, first_uncleanable, clean_bytes, cleanable_bytes, compaction_delay_ms)
 
 
 def is_filthier(found: CleanableRange, min_cleanable_dirty_ratio: float, filthiest: CleanableRange | None) -> bool:

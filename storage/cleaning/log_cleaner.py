@@ -56,6 +56,7 @@ class LogCleaner:
         "_filthiest",
         "_is_round_running",
         "_logs",
+        "_longest_delay_ms",
         "_moving",
         "_next_round",
         "_now_ms",
@@ -64,8 +65,10 @@ class LogCleaner:
         "checkpoints",
         "config",
         "dirtiest_ratio",
+        "io_bytes",
         "is_running",
         "last_stats",
+        "longest_delay_ms",
         "uncleanable",
     )
 
@@ -86,6 +89,13 @@ class LogCleaner:
         self.dirtiest_ratio = 0.0
         """The highest cleanable ratio that the last round found."""
         self._dirtiest_ratio = 0.0
+        self.longest_delay_ms = 0
+        """The longest time for which a log has exceeded max.compaction.lag.ms, of the last round that found a log to
+        compact. Kafka: PreCleanStats.
+        """
+        self._longest_delay_ms = 0
+        self.io_bytes = 0
+        """What all compactions have read and written. Kafka: Throttler."""
         self._logs = logs
         self._moving = moving
         self._environment = environment
@@ -163,6 +173,19 @@ class LogCleaner:
         """Since the last round began; 0 before the first one."""
         return self._environment.clock.time_ms() - self._now_ms if self._now_ms else 0
 
+    def uncleanable_bytes(self, topic_partition: TopicPartition) -> int:
+        """What a compaction of an uncleanable partition would have to do, in bytes; 0 if its log cannot be examined."""
+        from odradek.storage.cleaning.log_to_clean import cleanable_bytes
+
+        log = self._logs.get(topic_partition)
+        if log is None:
+            return 0
+        checkpoint = self.checkpoints.offset_of(log.log_dir, topic_partition)
+        try:
+            return cleanable_bytes(log, checkpoint, self._environment.clock.time_ms())
+        except OSError:
+            return 0
+
     def is_cleaning(self, topic_partition: TopicPartition) -> bool:
         return topic_partition in self._runs
 
@@ -183,6 +206,7 @@ class LogCleaner:
         self._is_round_running = True
         self._filthiest = None
         self._dirtiest_ratio = 0.0
+        self._longest_delay_ms = 0
         self._now_ms = self._environment.clock.time_ms()
         self.uncleanable = {(path, tp) for path, tp in self.uncleanable if tp in self._logs}
         self._visits.visit([log for log in self._logs.values() if log.config.compact], self._visit, self._end_round)
@@ -222,6 +246,7 @@ class LogCleaner:
             return
         found = self._examine(log)
         self._dirtiest_ratio = max(self._dirtiest_ratio, found.cleanable.cleanable_ratio)
+        self._longest_delay_ms = max(self._longest_delay_ms, found.cleanable.compaction_delay_ms)
         if found.is_filthier(self._filthiest):
             self._filthiest = found
 
@@ -242,6 +267,7 @@ class LogCleaner:
             # Kafka's cleaner threads do not pause at 0. Here the event loop and the threads would starve.
             self._schedule_round(max(self.config.backoff_ms, MIN_BACKOFF_MS))
             return
+        self.longest_delay_ms = self._longest_delay_ms
         self._schedule_round(0)  # before the run: an error in this log must not stop the rounds
         log = filthiest.log
         if self._may_clean(log):  # it may have changed since it was examined
@@ -308,6 +334,7 @@ class LogCleaner:
         elif run.result is not None:
             self.checkpoints.update(log_dir, topic_partition, run.result.next_dirty_offset)
             self.last_stats = run.result.stats
+            self.io_bytes += run.result.stats.io_bytes
             _log_result(run, run.result)
 
 

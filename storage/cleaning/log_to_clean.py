@@ -17,8 +17,9 @@ from odradek.storage.cleaning.compaction import (
 )
 
 if TYPE_CHECKING:
-    from odradek.storage.cleaning.compaction import CleanableRange
+    from odradek.storage.cleaning.compaction import CleanableRange, OffsetsToClean
     from odradek.storage.log.unified_log import UnifiedLog
+    from odradek.storage.segment.log_segment import LogSegment
 
 logger = logging.getLogger(__name__)
 
@@ -43,15 +44,7 @@ def examine(log: UnifiedLog, checkpoint: int | None, now_ms: int) -> LogToClean:
     Raises: OSError; KafkaError when a segment does not begin with a batch.
     """
     segments, config = list(log.segments), log.config
-    offsets = cleanable_offsets(
-        checkpoint,
-        segments,
-        log_start_offset=log.log_start_offset,
-        log_end_offset=log.log_end_offset,
-        last_stable_offset=log.last_stable_offset,
-        min_compaction_lag_ms=config.min_compaction_lag_ms,
-        now_ms=now_ms,
-    )
+    offsets = _offsets(log, segments, checkpoint, now_ms)
     delay_ms = 0
     if config.max_compaction_lag_ms < now_ms:  # else no record can exceed the lag, and no file is read
         dirty = dirty_segments(segments, offsets.first_dirty_offset)
@@ -69,3 +62,26 @@ def examine(log: UnifiedLog, checkpoint: int | None, now_ms: int) -> LogToClean:
         )
     cleanable = cleanable_range(segments, offsets, delay_ms)
     return LogToClean(log, cleanable, offsets.force_update_checkpoint)
+
+
+def cleanable_bytes(log: UnifiedLog, checkpoint: int | None, now_ms: int) -> int:
+    """The bytes of a log that are to be compacted. Reads no records.
+
+    Raises: OSError, where the time of a segment is that of its file.
+
+    Kafka: LogCleanerManager.calculateCleanableBytes.
+    """
+    segments = list(log.segments)
+    return cleanable_range(segments, _offsets(log, segments, checkpoint, now_ms)).cleanable_bytes
+
+
+def _offsets(log: UnifiedLog, segments: list[LogSegment], checkpoint: int | None, now_ms: int) -> OffsetsToClean:
+    return cleanable_offsets(
+        checkpoint,
+        segments,
+        log_start_offset=log.log_start_offset,
+        log_end_offset=log.log_end_offset,
+        last_stable_offset=log.last_stable_offset,
+        min_compaction_lag_ms=log.config.min_compaction_lag_ms,
+        now_ms=now_ms,
+    )

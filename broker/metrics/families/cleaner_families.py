@@ -1,6 +1,6 @@
 """Metrics of the compaction of logs.
 
-Kafka: LogCleaner, LogCleanerManager.
+Kafka: LogCleaner, LogCleanerManager, Throttler.
 """
 
 from __future__ import annotations
@@ -20,6 +20,18 @@ def _uncleanable(view: View) -> Iterator[Sample]:
         yield labelled(logDirectory=log_dir.path), counts[log_dir.path]
 
 
+def _uncleanable_bytes(view: View) -> Iterator[Sample | None]:
+    cleaner = view.services.log_manager.cleaner
+    found = list(cleaner.uncleanable)
+    for log_dir in view.services.log_manager.log_dirs:
+        total = 0
+        for path, topic_partition in found:
+            if path == log_dir.path:
+                total += cleaner.uncleanable_bytes(topic_partition)
+                yield None
+        yield labelled(logDirectory=log_dir.path), total
+
+
 def _recopied(view: View) -> float:
     stats = view.services.log_manager.cleaner.last_stats
     return 100 * stats.bytes_written // stats.bytes_read if stats.bytes_read else 0
@@ -32,6 +44,27 @@ CLEANER_FAMILIES: Final = (
         "Partitions whose compaction failed.",
         _uncleanable,
         mbean="kafka.log:type=LogCleanerManager,name=uncleanable-partitions-count,logDirectory=",
+    ),
+    gauges(
+        "kafka_log_logcleanermanager_uncleanable_bytes",
+        ("logDirectory",),
+        "Bytes to compact of these partitions.",
+        _uncleanable_bytes,
+        mbean="kafka.log:type=LogCleanerManager,name=uncleanable-bytes,logDirectory=",
+    ),
+    gauge(
+        "kafka_log_logcleaner_max_compaction_delay_secs",
+        "Seconds by which a log had exceeded max.compaction.lag.ms, the most of the last round that found a log to "
+        "compact.",
+        lambda view: view.services.log_manager.cleaner.longest_delay_ms // 1000,
+        mbean="kafka.log:type=LogCleaner,name=max-compaction-delay-secs",
+    ),
+    gauge(
+        "kafka_utils_throttler_cleaner_io_count",
+        "Bytes that compactions have read and written, which log.cleaner.io.max.bytes.per.second limits; counted at "
+        "the end of each.",
+        lambda view: view.services.log_manager.cleaner.io_bytes,
+        mbean="kafka.utils:type=Throttler,name=cleaner-io",
     ),
     gauge(
         "kafka_log_logcleaner_max_buffer_utilization_percent",

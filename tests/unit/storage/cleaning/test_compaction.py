@@ -105,7 +105,7 @@ def test_range_ends_with_whole_segments(
     first_dirty: int, uncleanable: int, end: int, clean: int, cleanable: int
 ) -> None:
     found = cleanable_range(SEGMENTS, OffsetsToClean(first_dirty, uncleanable, False), 0)
-    assert found == CleanableRange(first_dirty, end, clean, cleanable, False)
+    assert found == CleanableRange(first_dirty, end, clean, cleanable, 0)
 
 
 @pytest.mark.parametrize(
@@ -123,8 +123,8 @@ def test_max_compaction_delay(timestamps: list[int], lag: int, expected: int) ->
     assert max_compaction_delay_ms(timestamps, lag, NOW) == expected
 
 
-def ranged(clean: int, cleanable: int, *, now: bool = False) -> CleanableRange:
-    return CleanableRange(0, 10, clean, cleanable, now)
+def ranged(clean: int, cleanable: int, *, delay_ms: int = 0) -> CleanableRange:
+    return CleanableRange(0, 10, clean, cleanable, delay_ms)
 
 
 def test_filthiest_log_has_the_highest_ratio_of_those_that_are_due() -> None:
@@ -138,8 +138,8 @@ def test_filthiest_log_has_the_highest_ratio_of_those_that_are_due() -> None:
 
 
 def test_log_that_must_be_cleaned_now_is_due_whatever_its_ratio() -> None:
-    assert is_filthier(ranged(99, 1, now=True), 0.5, None)
-    assert not is_filthier(ranged(100, 0, now=True), 0.5, None)
+    assert is_filthier(ranged(99, 1, delay_ms=1), 0.5, None)
+    assert not is_filthier(ranged(100, 0, delay_ms=1), 0.5, None)
 
 
 def sizes(*log_bytes: int, index: int = 8, time_index: int = 12, step: int = 10) -> list[SegmentSizes]:

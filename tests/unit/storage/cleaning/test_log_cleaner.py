@@ -239,6 +239,53 @@ def test_a_log_whose_compaction_fails_is_not_tried_again(world: World, caplog: p
     assert world.cleaning == [A1], "the others go on"
 
 
+def test_what_an_uncleanable_log_has_to_compact(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = world.fill(A0)
+    assert world.cleaner.uncleanable_bytes(A0) == sum(segment.size for segment in log.segments) > 0
+    world.cleaner.checkpoints.update(log.log_dir, A0, 2)
+    assert world.cleaner.uncleanable_bytes(A0) == list(log.segments)[2].size
+    assert world.cleaner.uncleanable_bytes(TopicPartition("gone", 0)) == 0
+
+    def failing(*arguments: object) -> int:
+        raise OSError(errno.EIO, "gone")
+
+    monkeypatch.setattr("odradek.storage.cleaning.log_to_clean.cleanable_bytes", failing)
+    assert world.cleaner.uncleanable_bytes(A0) == 0
+
+
+def test_the_longest_delay_is_that_of_the_last_round_with_something_to_do(world: World) -> None:
+    world.manager.update_topic_config("a", {"cleanup.policy": "compact", "max.compaction.lag.ms": "1000"})
+    world.fill(A0)
+    world.settle()
+    assert world.cleaner.longest_delay_ms == 0, "it is compacted because of its ratio"
+    world.finish()
+    world.manager.update_topic_config(
+        "a", {"cleanup.policy": "compact", "max.compaction.lag.ms": "1000", "min.cleanable.dirty.ratio": "1"}
+    )
+    world.fill(A1)
+    world.broker.disk.advance(60_000)
+    assert world.cleaning == [A1]
+    delay_ms = world.cleaner.longest_delay_ms
+    assert 58_000 <= delay_ms <= 59_000 + BACKOFF_MS
+    world.finish()
+    world.broker.disk.advance(10 * BACKOFF_MS)
+    assert world.cleaner.longest_delay_ms == delay_ms, "rounds that find nothing do not change it"
+
+
+def test_the_bytes_of_all_compactions_are_added_up(world: World) -> None:
+    def clean(job: CleanJob, report: Callable[[object], None]) -> CleanResult:
+        result = keep_last(job, report)
+        result.stats.map_bytes_read, result.stats.bytes_read, result.stats.bytes_written = 100, 20, 3
+        return result
+
+    world.workers.clean = clean
+    for partition, total in ((A0, 123), (A1, 246)):
+        world.fill(partition)
+        world.broker.disk.advance(BACKOFF_MS)
+        world.finish()
+        assert world.cleaner.io_bytes == total
+
+
 def test_a_deleted_log_takes_its_bad_name_along(world: World) -> None:
     world.cleaner.uncleanable.add((str(world.path), A0))
     world.manager.async_delete(A0)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.storage.cleaning.log_to_clean import LogToClean, examine
+from odradek.storage.cleaning.log_to_clean import LogToClean, cleanable_bytes, examine
 from odradek.storage.log.unified_log import UnifiedLog
 from tests.support.disks.logs import NOW, Disk, append
 
@@ -97,6 +97,19 @@ def test_young_segments_stay(tmp_path: Path, lag_ms: int, expected: int) -> None
 def test_old_dirt_is_due_whatever_the_ratio(tmp_path: Path, lag_ms: int, is_due: bool) -> None:
     log = make_log(tmp_path, min_cleanable_dirty_ratio="1", max_compaction_lag_ms=str(lag_ms))
     assert examine(log, 1, NOW).is_filthier(None) is is_due
+
+
+def test_the_delay_is_that_of_the_oldest_dirty_segment(tmp_path: Path) -> None:
+    log = make_log(tmp_path, max_compaction_lag_ms=str(HOUR_MS))
+    assert [examine(log, dirty, NOW).cleanable.compaction_delay_ms for dirty in (0, 1, 2)] == [2 * HOUR_MS, HOUR_MS, 0]
+
+
+def test_the_cleanable_bytes_are_known_without_reading_records(tmp_path: Path) -> None:
+    log = make_log(tmp_path, max_compaction_lag_ms="1")
+    sizes = [segment.size for segment in log.segments]
+    for segment in log.segments:
+        segment.records.path = "missing"
+    assert [cleanable_bytes(log, dirty, NOW) for dirty in (None, 1, 3)] == [sum(sizes[:3]), sum(sizes[1:3]), 0]
 
 
 def test_nothing_is_overdue_where_nothing_is_cleanable(tmp_path: Path) -> None:
