@@ -19,10 +19,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.records.errors import CorruptRecordError
 from odradek.timer.sliced_work import SlicedWork, Steps
+
+if TYPE_CHECKING:
+    from odradek.coordinator.load_times import LoadTimes
 
 _log = logging.getLogger(__name__)
 
@@ -38,7 +42,7 @@ class PartitionOwnership:
     called with each partition that has become owned.
     """
 
-    __slots__ = ("_epochs", "_load", "_loading", "_name", "_on_loaded", "_on_unload", "_owned", "_work")
+    __slots__ = ("_epochs", "_load", "_loading", "_name", "_on_loaded", "_on_unload", "_owned", "_work", "load_times")
 
     def __init__(
         self,
@@ -54,6 +58,8 @@ class PartitionOwnership:
         self._load = load
         self._on_unload = on_unload
         self._on_loaded = on_loaded
+        self.load_times: LoadTimes | None = None
+        """None while metrics are off."""
         self._owned: set[int] = set()
         # Each load has its own token, so that an abandoned load does not continue when the partition is loaded again.
         self._loading: dict[int, object] = {}
@@ -82,7 +88,8 @@ class PartitionOwnership:
             return
         _log.info("Loading %s-%d for epoch %d", self._name, partition, epoch)
         token = self._loading[partition] = object()
-        self._work.submit(self._loading_steps(partition, token))
+        began_ms = self.load_times.now_ms() if self.load_times is not None else 0
+        self._work.submit(self._loading_steps(partition, token, began_ms))
 
     def resign(self, partition: int, epoch: int | None) -> None:
         """This broker no longer leads the partition: drop its state. Without an epoch (the replica is deleted) no
@@ -107,7 +114,7 @@ class PartitionOwnership:
         self._epochs[partition] = epoch
         return True
 
-    def _loading_steps(self, partition: int, token: object) -> Steps:
+    def _loading_steps(self, partition: int, token: object, began_ms: int) -> Steps:
         try:
             if self._loading.get(partition) is not token:
                 return  # resigned before the load began
@@ -122,5 +129,7 @@ class PartitionOwnership:
             if self._loading.get(partition) is token:
                 del self._loading[partition]
                 self._owned.add(partition)
+                if self.load_times is not None:
+                    self.load_times.loaded(began_ms)
                 _log.info("Finished loading %s-%d", self._name, partition)
                 self._on_loaded(partition)

@@ -5,7 +5,7 @@ time since the oldest of them began. A window is obsolete when its last event is
 
 The caller passes monotonic times in milliseconds, so nothing here reads a clock.
 
-Kafka: SampledStat, WindowedSum, Rate, SimpleRate, Avg, QuotaUtils.throttleTime.
+Kafka: SampledStat, WindowedSum, Rate, SimpleRate, Avg, Max, QuotaUtils.throttleTime.
 """
 
 from __future__ import annotations
@@ -121,6 +121,24 @@ class Average(_SampledStat):
         self._elapsed_ms(now_ms)
         count = sum(sample.count for sample in self._samples)
         return sum(sample.amount for sample in self._samples) / count if count else math.nan
+
+
+class Maximum(_SampledStat):
+    """The largest of the amounts in the windows, none of which is negative. Kafka: Max."""
+
+    __slots__ = ()
+
+    def record(self, amount: float, now_ms: int) -> None:
+        """Count `amount` in the current window."""
+        largest = self._sample(now_ms).amount
+        if now_ms - self._sample(now_ms).start_ms >= self._window_ms:
+            largest = 0.0
+        super().record(max(0.0, amount - largest), now_ms)
+
+    def measure(self, now_ms: int) -> float:
+        """The largest; NaN without amounts."""
+        self._elapsed_ms(now_ms)
+        return max((sample.amount for sample in self._samples if sample.count), default=math.nan)
 
 
 def throttle_time_ms(value: float, bound: float, window_size_ms: int) -> int:

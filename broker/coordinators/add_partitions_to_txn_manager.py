@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from odradek.coordinator.batched_requests import BatchedRequests, call_all
 from odradek.protocol.errors import ErrorCode
@@ -23,6 +23,9 @@ from odradek.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTransaction,
 )
 from odradek.protocol.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from odradek.broker.meters.verification_stats import VerificationStats
 
 _E = ErrorCode
 
@@ -68,6 +71,8 @@ class AddPartitionsToTxnManager:
 
     def __init__(self, channel: VerificationChannel) -> None:
         self._channel = channel
+        self.stats: VerificationStats | None = None
+        """None while metrics are off."""
         self._waiting: dict[int, dict[str, _Question]] = {}
         self._requests: BatchedRequests[int, _Questions, AddPartitionsToTxnResponse] = BatchedRequests(self)
 
@@ -93,6 +98,8 @@ class AddPartitionsToTxnManager:
             verify_only=True,
             topics=list(topics.values()),
         )
+        if broker_id is not None and self.stats is not None:
+            respond = self.stats.counted(respond)
         question = _Question(transaction, partitions, knows_abortable_error, respond)
         if broker_id is None:
             question.fail(_E.COORDINATOR_NOT_AVAILABLE)

@@ -53,7 +53,7 @@ class TransactionVerification:
     ) -> None:
         self._config = config
         self._replica_manager = replica_manager
-        self._manager = manager
+        self.manager = manager
 
     def verify_records(
         self,
@@ -145,7 +145,7 @@ class TransactionVerification:
         if not guards:
             on_verified(errors, {})
             return
-        self._manager.verify(
+        self.manager.verify(
             transactional_id,
             producer_id,
             producer_epoch,

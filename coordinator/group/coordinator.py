@@ -67,6 +67,7 @@ from odradek.timer.system_timer import SystemTimer
 
 if TYPE_CHECKING:
     from odradek.coordinator.group.observer import GroupObserver
+    from odradek.coordinator.runtime import PartitionOwnership
 
 __all__ = ["GroupConfig", "GroupCoordinator", "GroupRequestContext"]
 
@@ -152,6 +153,11 @@ class GroupCoordinator:
     def expired_offsets(self) -> int:
         """Offsets that were removed because of their age, since the start."""
         return self._groups.expired_offsets
+
+    @property
+    def ownership(self) -> PartitionOwnership:
+        """The partitions of `__consumer_offsets` that this broker coordinates."""
+        return self._groups.ownership
 
     @property
     def completed_rebalances(self) -> int:

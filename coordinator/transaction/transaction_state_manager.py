@@ -101,7 +101,7 @@ class TransactionStateManager:
         """Called with each transaction whose state or partitions have changed in the log."""
         self.work = SlicedWork(timer, clock)
         """Sweeps over all transactions; separate from loading, so that a sweep does not wait for a load."""
-        self._ownership = PartitionOwnership(
+        self.ownership = PartitionOwnership(
             TOPIC, SlicedWork(timer, clock), load=self._load, on_unload=self._unload, on_loaded=self._loaded
         )
 
@@ -112,22 +112,22 @@ class TransactionStateManager:
 
     @property
     def is_anything_loading(self) -> bool:
-        return self._ownership.is_anything_loading
+        return self.ownership.is_anything_loading
 
     def elect(self, partition: int, epoch: int) -> None:
         """This broker leads the partition: load it, also if it was loaded in an earlier epoch.
 
         Kafka: TransactionStateManager.loadTransactionsForTxnTopicPartition.
         """
-        self._ownership.resign(partition, epoch)
-        self._ownership.elect(partition, epoch)
+        self.ownership.resign(partition, epoch)
+        self.ownership.elect(partition, epoch)
 
     def resign(self, partition: int, epoch: int | None) -> None:
         """Kafka: TransactionStateManager.removeTransactionsForTxnTopicPartition."""
-        self._ownership.resign(partition, epoch)
+        self.ownership.resign(partition, epoch)
 
     def resign_all(self) -> None:
-        self._ownership.resign_all()
+        self.ownership.resign_all()
 
     # -- the cache -------------------------------------------------------------------------------------------
 
@@ -137,7 +137,7 @@ class TransactionStateManager:
         Kafka: TransactionStateManager.getTransactionState.
         """
         number = self.partition_for(transactional_id)
-        if self._ownership.is_loading(number):
+        if self.ownership.is_loading(number):
             return _E.COORDINATOR_LOAD_IN_PROGRESS
         partition = self._partitions.get(number)
         if partition is None:
@@ -282,7 +282,7 @@ class TransactionStateManager:
 
         Kafka: TransactionStateManager.loadTransactionMetadata.
         """
-        partition = self._partitions[number] = _Partition(self._ownership.epoch(number))
+        partition = self._partitions[number] = _Partition(self.ownership.epoch(number))
         values: dict[str, bytes] = {}
         try:
             yield from self._replay(number, values)

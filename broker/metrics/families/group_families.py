@@ -1,14 +1,16 @@
 """Metrics of the coordinators of groups and transactions.
 
-Kafka: GroupMetadataManager, GroupCoordinatorMetrics, TransactionMarkerChannelManager.
+Kafka: GroupMetadataManager, GroupCoordinatorMetrics, TransactionMarkerChannelManager, TransactionStateManager,
+AddPartitionsToTxnManager.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from typing import Final
 
-from odradek.broker.metrics.family import Family, Sample, gauge, gauges
+from odradek.broker.metrics.family import Family, Histograms, Sample, gauge, gauges, summaries
 from odradek.broker.metrics.view import View
 from odradek.coordinator.group.state.group_states import GroupState
 
@@ -16,6 +18,8 @@ _MANAGER: Final = "kafka.coordinator.group:type=GroupMetadataManager,name="
 _NAME: Final = "kafka_coordinator_group_groupmetadatamanager_"
 _MARKERS: Final = "kafka.coordinator.transaction:type=TransactionMarkerChannelManager,name="
 _MARKERS_NAME: Final = "kafka_coordinator_transaction_transactionmarkerchannelmanager_"
+_VERIFICATIONS: Final = "kafka.server:type=AddPartitionsToTxnManager,name="
+_VERIFICATIONS_NAME: Final = "kafka_server_addpartitionstotxnmanager_"
 
 
 def _groups(mbean: str, description: str, state: GroupState | None) -> Family:
@@ -35,6 +39,27 @@ def _offsets(view: View) -> Iterator[Sample | None]:
         found += len(group.offsets)
         yield None
     yield "", found
+
+
+def _of_loads(coordinator: str, statistic: str, description: str, read: Callable[[View], float]) -> Family:
+    """`read` gives milliseconds, or NaN, which is left out."""
+
+    def samples(view: View) -> Iterator[Sample]:
+        value = read(view)
+        if not math.isnan(value):
+            yield "", value
+
+    return gauges(
+        f"kafka_server_{coordinator}_coordinator_metrics_partition_load_time_{statistic}",
+        (),
+        f"Milliseconds in which {description}; absent if there was none in the last half a minute.",
+        samples,
+        mbean=f"kafka.server:type={coordinator}-coordinator-metrics#partition-load-time-{statistic}",
+    )
+
+
+def _verification_times(view: View) -> Histograms:
+    yield "", view.sources.verifications.times_ms
 
 
 GROUP_FAMILIES: Final = (
@@ -74,5 +99,42 @@ GROUP_FAMILIES: Final = (
         "Committed offsets that were removed because of their age.",
         lambda view: view.services.group_coordinator.expired_offsets,
         mbean="kafka.server:type=group-coordinator-metrics#offset-expiration-count",
+    ),
+    _of_loads(
+        "group",
+        "max",
+        "a partition of __consumer_offsets was loaded, the longest",
+        lambda view: view.sources.group_loads.maximum_ms,
+    ),
+    _of_loads(
+        "group",
+        "avg",
+        "a partition of __consumer_offsets was loaded, on average",
+        lambda view: view.sources.group_loads.average_ms,
+    ),
+    _of_loads(
+        "transaction",
+        "max",
+        "a partition of __transaction_state was loaded, the longest",
+        lambda view: view.sources.transaction_loads.maximum_ms,
+    ),
+    _of_loads(
+        "transaction",
+        "avg",
+        "a partition of __transaction_state was loaded, on average",
+        lambda view: view.sources.transaction_loads.average_ms,
+    ),
+    gauge(
+        f"{_VERIFICATIONS_NAME}verificationfailurerate_count",
+        "Partitions of transactional Produce requests that were not in the transaction, or could not be verified.",
+        lambda view: view.sources.verifications.failures,
+        mbean=f"{_VERIFICATIONS}VerificationFailureRate",
+    ),
+    summaries(
+        f"{_VERIFICATIONS_NAME}verificationtimems",
+        (),
+        "Milliseconds in which the coordinator of a transaction answered whether partitions belong to it.",
+        _verification_times,
+        mbean=f"{_VERIFICATIONS}VerificationTimeMs",
     ),
 )

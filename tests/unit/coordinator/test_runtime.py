@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from odradek.coordinator.load_times import LoadTimes
 from odradek.coordinator.runtime import PartitionOwnership
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.timer.clock import ManualClock
@@ -53,6 +54,18 @@ def test_long_work_is_put_off_and_then_finished() -> None:
     world.timer.advance()
     assert world.ownership.is_owned(3)
     assert not world.ownership.is_loading(3)
+
+
+def test_the_time_of_a_load_begins_with_the_election() -> None:
+    world = World()
+    world.ownership.load_times = times = LoadTimes(world.clock)
+    world.lengths = {1: 3, 2: 3, 3: 3}
+    world.step_ms = 1
+    world.ownership.elect(1, 1)
+    assert (times.maximum_ms, times.average_ms) == (3, 3)
+    world.failure = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+    world.ownership.elect(2, 1)
+    assert (times.maximum_ms, times.average_ms) == (3, 2), "a load that fails ends, too"
 
 
 def test_a_partition_is_begun_when_the_one_before_it_is_loaded() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from odradek.broker.coordinators.add_partitions_to_txn_manager import AddPartitionsToTxnManager
+from odradek.broker.meters.verification_stats import VerificationStats
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -16,9 +17,13 @@ from odradek.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
 )
 from odradek.protocol.topic_partition import TopicPartition
+from odradek.timer.clock import ManualClock
 
 E = ErrorCode
 T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
+
+
+NOT_COUNTED = "without a coordinator nothing is asked"
 
 
 class World:
@@ -207,3 +212,20 @@ def test_errors_for_clients(error: ErrorCode, knows_abortable: bool, told: Error
     world.ask("a", T0, knows_abortable=knows_abortable)
     world.answer(a=error)
     assert world.answers == {"a": {T0: told}}
+
+
+def test_questions_are_counted_while_metrics_are_on() -> None:
+    world, clock = World(), ManualClock()
+    world.ask("off", T0)
+    world.answer(E.NETWORK_EXCEPTION)
+    world.manager.stats = stats = VerificationStats(clock)
+    world.coordinator = None
+    world.ask("a", T0)
+    assert (stats.failures, stats.times_ms.count) == (0, 0), NOT_COUNTED
+    world.coordinator = 1
+    world.ask("b", T0, T1)
+    clock.advance(7)
+    world.answer(b=E.INVALID_TXN_STATE)
+    world.ask("c", T0)
+    world.answer()
+    assert (stats.failures, stats.times_ms.values()) == (2, {7: 1, 0: 1})
