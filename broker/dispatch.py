@@ -26,7 +26,7 @@ from odradek.broker.error_responses import error_response
 from odradek.broker.metadata.first_metadata import ANSWERED_FROM_THE_CACHE, ASKS_FOR_BROKERS
 from odradek.broker.network.requests.large_requests import LargeRequests, Slot, keeping_place
 from odradek.broker.network.requests.loop_time import TimedCoroutine, timed_steps
-from odradek.broker.network.requests.request import COUNTED_BY_REQUEST, RequestContext, RequestTimes
+from odradek.broker.network.requests.request import RequestContext, RequestTimes
 from odradek.broker.network.requests.request_observer import RequestObservers, observer_of
 from odradek.broker.network.sockets.close_reason import CloseReason
 from odradek.controller.tree.metadata_tree import TreeError
@@ -93,13 +93,12 @@ WAIT_FOR_NO_OTHER: Final = frozenset(
 class Route:
     """The handler, the request type and the error response of one API."""
 
-    __slots__ = ("counters", "decoder", "error_response", "handle", "is_counted_by_request", "request_type", "spec")
+    __slots__ = ("counters", "decoder", "error_response", "handle", "request_type", "spec")
 
     def __init__(self, spec: ApiSpec, module: Any) -> None:  # noqa: ANN401 - a module has no better type
         self.spec = spec
         self.counters: dict[int, RequestCounter] = {}
         """By version."""
-        self.is_counted_by_request = spec.key in COUNTED_BY_REQUEST
         self.request_type: type[Request] = spec.request_type()
         self.decoder = Decoder(self.request_type)
         self.handle: Callable[[Services, RequestContext, Request], None] = module.handle
@@ -359,7 +358,7 @@ class Dispatcher:
             ctx.connection.proceed()
 
     def _handle(self, route: Route, ctx: RequestContext, request: Request) -> None:
-        if route.is_counted_by_request and ctx.counter is not None:
+        if ctx.counter is not None and ctx.counter.is_counted_by_request:
             ctx.counter.count_request(ctx, request)
         times = ctx.times
         is_outermost = False

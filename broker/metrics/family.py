@@ -5,6 +5,7 @@ The names are those that the Prometheus JMX exporter makes of Apache Kafka's MBe
 
 - the name of a gauge is that of its MBean in lower case, `kafka_DOMAIN_TYPE_NAME`, with the MBean's tags as labels;
 - a meter `...PerSec` is a counter `..._total`;
+- of a meter with another name the count is `..._count`, a gauge here: OpenMetrics has no counter of such a name;
 - a histogram is a gauge with the label `quantile`, and a counter `..._count`;
 - of a gauge `...Percent` the name ends in `_percent`.
 

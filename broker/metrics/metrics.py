@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.config.keys.validators import host_and_port
 from odradek.broker.meters.broker_topic_stats import BrokerTopicStats
+from odradek.broker.meters.connection_meters import ConnectionMeters
+from odradek.broker.meters.verification_stats import VerificationStats
 from odradek.broker.metrics.endpoint import MetricsEndpoint, ScrapeFailedError
 from odradek.broker.metrics.families.families import FAMILIES
 from odradek.broker.metrics.loop_delay import GENERATION_MS, LoopDelay
@@ -18,6 +20,7 @@ from odradek.broker.metrics.request_metrics import RequestMeters
 from odradek.broker.metrics.text import Text, content_type
 from odradek.broker.metrics.view import Limits, Sources, View
 from odradek.broker.network.responses.response_sender import SentBytes
+from odradek.coordinator.load_times import LoadTimes
 from odradek.timer.sliced_work import SlicedWork
 
 if TYPE_CHECKING:
@@ -44,6 +47,10 @@ class Metrics:
             topic_stats=topic_stats,
             loop_delay=LoopDelay(services.clock, services.timer, requests.adjust),
             sent_bytes=sent_bytes,
+            connections=ConnectionMeters(services.clock),
+            verifications=VerificationStats(services.clock),
+            group_loads=LoadTimes(services.clock),
+            transaction_loads=LoadTimes(services.clock),
             started_ms=services.clock.time_ms(),
             limits=Limits(
                 partitions=config.odradek_metrics_max_partitions,
@@ -53,7 +60,10 @@ class Metrics:
         )
         self._listener = host_and_port("odradek.metrics.listener", config.odradek_metrics_listener)
         services.replica_manager.partitions.topic_stats = topic_stats
-        sockets.sent_bytes = sent_bytes
+        services.transaction_verification.manager.stats = self._sources.verifications
+        services.group_coordinator.ownership.load_times = self._sources.group_loads
+        services.transaction_coordinator.states.ownership.load_times = self._sources.transaction_loads
+        sockets.sent_bytes, sockets.connection_meters = sent_bytes, self._sources.connections
         count_with(requests)
         self._text = Text(FAMILIES)
         self._generation_ends_ms = 0
@@ -108,7 +118,9 @@ class Metrics:
             flushes = self._sources.services.log_manager.environment.flush_times_ms
             zookeeper = self._sources.services.controller.zookeeper_latency_ms
             controllership = self._sources.services.controller.controllership
+            verifications = self._sources.verifications.times_ms
             channels = () if controllership is None else controllership.channel.queue_times_ms.values()
-            for histogram in (events.queue_time_ms, *events.times_ms.values(), flushes, zookeeper, *channels):
+            times = (events.queue_time_ms, *events.times_ms.values(), flushes, zookeeper, verifications, *channels)
+            for histogram in times:
                 if histogram is not None:
                     histogram.begin_generation()

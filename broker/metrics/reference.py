@@ -11,6 +11,7 @@ from typing import Final
 
 from odradek.broker.metrics.families.broker_families import BROKER_FAMILIES
 from odradek.broker.metrics.families.cleaner_families import CLEANER_FAMILIES
+from odradek.broker.metrics.families.connection_families import CONNECTION_FAMILIES
 from odradek.broker.metrics.families.controller_families import CONTROLLER_FAMILIES
 from odradek.broker.metrics.families.exporter_families import EXPORTER_FAMILIES
 from odradek.broker.metrics.families.group_families import GROUP_FAMILIES
@@ -48,8 +49,9 @@ you trust.
   software, the 100 most frequent are listed. With more than 1,000 clients under a type of quota, the clients of that
   type are left out.
 
-[Performance](performance.md#metrics) has the cost of metrics. Metrics of Apache Kafka that are missing are listed
-[below](#not-yet), and so are those that have no meaning here.
+[Performance](performance.md#metrics) has the cost of metrics. Metrics of Apache Kafka that have no meaning here are
+listed [below](#without-a-meaning-here). Each other MBean of a broker in ZooKeeper mode has its rows; of the many
+attributes of `socket-server-metrics` there are those of connections and authentications.
 
 [monitoring/](monitoring/) has a dashboard for Grafana and alert rules for Prometheus; both were tried with
 Prometheus 2.42 (`tests/soak/consoles/test_prometheus_soak.py`). Times are measured for a
@@ -58,6 +60,7 @@ sample of 10 requests a second of each API, and weighted; requests, errors, reco
 
 _TABLES: Final = (
     ("Broker", BROKER_FAMILIES),
+    ("Connections", CONNECTION_FAMILIES),
     ("Compaction", CLEANER_FAMILIES),
     ("Topics", TOPIC_FAMILIES),
     ("Requests", REQUEST_FAMILIES),
@@ -142,19 +145,6 @@ WITHOUT_MEANING: Final = (
 )
 """Metrics of Apache Kafka by the names of their MBeans, and why they are not there."""
 
-NOT_YET: Final = (
-    "kafka.log:type=LogCleaner,name=max-compaction-delay-secs",
-    "kafka.log:type=LogCleanerManager,name=uncleanable-bytes,logDirectory=",
-    "kafka.network:type=RequestMetrics,name=DeprecatedRequestsPerSec,"
-    "request=,version=,clientSoftwareName=,clientSoftwareVersion=",
-    "kafka.server:type=AddPartitionsToTxnManager,name=VerificationFailureRate",
-    "kafka.server:type=AddPartitionsToTxnManager,name=VerificationTimeMs",
-    "kafka.server:type=socket-server-metrics,listener=",
-    "kafka.server:type=transaction-coordinator-metrics",
-    "kafka.utils:type=Throttler,name=cleaner-io",
-)
-"""MBeans of Apache Kafka that have a meaning here and are missing."""
-
 
 def page() -> str:
     """The whole page."""
@@ -164,7 +154,6 @@ def page() -> str:
         parts.extend(map(_row, families))
     parts.append("\n## Without a meaning here\n\n| metrics of Apache Kafka | why |\n| --- | --- |\n")
     parts.extend(f"| {_list(mbeans)} | {why} |\n" for mbeans, why in WITHOUT_MEANING)
-    parts.append(f"\n## Not yet\n\nThese have a meaning here, and are missing: {_list(NOT_YET)}.\n")
     return "".join(parts)
 
 

@@ -10,18 +10,25 @@ Kafka: RequestMetrics, RequestChannel.Metrics, RequestChannel.updateErrorMetrics
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, cast
 
 from odradek.broker.metrics.error_counts import Counts, counting, has_own_code_only
 from odradek.protocol.api import API, ApiKey
+from odradek.protocol.deprecated_versions import is_deprecated
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchRequest
 from odradek.timer.histogram import Histogram
 
 if TYPE_CHECKING:
-    from odradek.broker.network.requests.request import RequestContext, RequestCounter, RequestObserver, RequestTimes
+    from odradek.broker.network.requests.request import (
+        ClientConnection,
+        RequestContext,
+        RequestCounter,
+        RequestObserver,
+        RequestTimes,
+    )
     from odradek.protocol.codec.schema import Request, Response
     from odradek.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
     from odradek.timer.sliced_work import Steps
@@ -50,6 +57,14 @@ _HALF_MS: Final = 500_000
 _MS: Final = 1_000_000
 
 
+MAX_DEPRECATED: Final = 200
+"""Clients choose the names and versions of their software. Of an API in a deprecated version so many are told apart,
+and the rest is counted together as `OTHER_SOFTWARE`.
+"""
+
+OTHER_SOFTWARE: Final = ("other", "other")
+
+
 class RequestMetrics:
     """The counters of one API."""
 
@@ -67,6 +82,8 @@ class RequestMetrics:
         self.by_version: Counts = defaultdict(int)
         self.errors: Counts = defaultdict(int)
         """Error code -> how often a response had it, 0 for success."""
+        self.deprecated: dict[int, Counter[tuple[str, str]]] = {}
+        """Deprecated version -> name and version of the client software -> its requests."""
         self.times = tuple(Histogram() for _ in self.TIMES)
         """In the order of `TIMES`."""
         self.request_bytes = Histogram()
@@ -77,6 +94,14 @@ class RequestMetrics:
         self._mostly_zero = (*self.times, self.message_conversions_time, self.temporary_memory_bytes)
         self._weight = 0
         """Of the sample since the last generation began."""
+
+    def count_deprecated(self, version: int, connection: ClientConnection) -> None:
+        """A request in a deprecated version has come (KIP-896)."""
+        counts = self.deprecated.get(version)
+        if counts is None:
+            counts = self.deprecated[version] = Counter()
+        software = (connection.client_software_name, connection.client_software_version)
+        counts[software if software in counts or len(counts) < MAX_DEPRECATED else OTHER_SOFTWARE] += 1
 
     def completed(self, size: int, times: RequestTimes) -> None:
         """A request of the sample is over. Only values above 0 go into the histograms here: most are 0."""
@@ -156,6 +181,7 @@ class ApiCounter:
         "_seen",
         "_version",
         "_weight",
+        "is_counted_by_request",
         "left",
         "plain",
         "requests",
@@ -167,6 +193,7 @@ class ApiCounter:
         self._meters = meters
         self._metrics = meters.of(self._name)
         self._count_errors = counting(API[key].response_type())
+        self.is_counted_by_request = is_deprecated(key, version)
         self.requests = 0
         """Since the last scrape, without the next ones."""
         self.plain = 0
@@ -189,7 +216,7 @@ class ApiCounter:
         raise NotImplementedError("for Fetch")
 
     def count_request(self, ctx: RequestContext, request: Request) -> None:
-        raise NotImplementedError("for APIs of COUNTED_BY_REQUEST")
+        self._metrics.count_deprecated(self._version, ctx.connection)
 
     def count_response(self, ctx: RequestContext, response: Response | None) -> None:
         self.requests += 1
@@ -282,13 +309,20 @@ class FetchCounter(ApiCounter):
             self._meters.of(name).by_version[self._version] += requests
         super().settle()
 
+    def count_request(self, ctx: RequestContext, request: Request) -> None:
+        super().count_request(ctx, request)
+        self._meters.of(self._name_of(request)).count_deprecated(self._version, ctx.connection)
+
     def request_decoded(self, ctx: RequestContext, request: Request) -> None:
         super().request_decoded(ctx, request)
         assert ctx.times is not None
+        ctx.times.metric_name = self._name_of(request)
+
+    def _name_of(self, request: Request) -> str:
         assert isinstance(request, FetchRequest)
         has_state = self._version >= FIRST_VERSION_WITH_REPLICA_STATE
         replica_id = request.replica_state.replica_id if has_state else request.replica_id
-        ctx.times.metric_name = FOLLOWER_FETCH if replica_id >= 0 else CONSUMER_FETCH
+        return FOLLOWER_FETCH if replica_id >= 0 else CONSUMER_FETCH
 
     def request_completed(self, ctx: RequestContext) -> None:
         super().request_completed(ctx)
@@ -309,6 +343,10 @@ class AddPartitionsToTxnCounter(ApiCounter):
     """A request whose transactions are all only verified (KIP-890) counts under another name."""
 
     __slots__ = ()
+
+    def __init__(self, meters: RequestMeters, key: ApiKey, version: int) -> None:
+        super().__init__(meters, key, version)
+        self.is_counted_by_request = True
 
     def count_request(self, ctx: RequestContext, request: Request) -> None:
         self._meters.of(self._name_of(request)).by_version[self._version] += 1

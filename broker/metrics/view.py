@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -12,12 +13,15 @@ from odradek.broker.metrics.labels import labelled
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
     from odradek.broker.meters.broker_topic_stats import BrokerTopicStats
+    from odradek.broker.meters.connection_meters import ConnectionMeters
+    from odradek.broker.meters.verification_stats import VerificationStats
     from odradek.broker.metrics.loop_delay import LoopDelay
     from odradek.broker.metrics.request_metrics import RequestMeters
     from odradek.broker.network.listeners.socket_server import SocketServer
     from odradek.broker.network.responses.response_sender import SentBytes
     from odradek.broker.partition.partition import Partition
     from odradek.coordinator.group.state.group_metadata import GroupMetadata
+    from odradek.coordinator.load_times import LoadTimes
     from odradek.storage.log.unified_log import UnifiedLog
     from odradek.timer.sliced_work import Steps
 
@@ -41,6 +45,10 @@ class Sources:
     topic_stats: BrokerTopicStats
     loop_delay: LoopDelay
     sent_bytes: SentBytes
+    connections: ConnectionMeters
+    verifications: VerificationStats
+    group_loads: LoadTimes
+    transaction_loads: LoadTimes
     started_ms: int
     """Wall clock."""
     limits: Limits
@@ -91,6 +99,14 @@ class View:
     @property
     def has_too_many_partitions(self) -> bool:
         return len(self.partitions) > self.sources.limits.partitions
+
+    @cached_property
+    def open_connections(self) -> Counter[str]:
+        """By the name of the listener."""
+        counts = Counter(connection.listener_name for connection in self.sources.sockets.connections)
+        for end_point in self.sources.sockets.end_points:
+            counts.setdefault(end_point.listener_name, 0)
+        return counts
 
     @cached_property
     def has_too_many_topics(self) -> bool:

@@ -6,7 +6,6 @@ LogManager, LogFlushStats, AppInfoParser.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -21,9 +20,6 @@ from odradek.timer.purgatory import DelayedOperationPurgatory
 
 RUNNING: Final = 3
 """BrokerState RUNNING: the endpoint is there from just before until just after."""
-
-MAX_CLIENT_SOFTWARE: Final = 100
-"""Clients choose the names and versions of their software. Only so many of them are listed, the most frequent."""
 
 UNLIMITED: Final = 2**63 - 1
 
@@ -52,47 +48,6 @@ def _of_purgatories(mbean: str, description: str, read: Callable[[Purgatory], in
         lambda view: ((labels, read(purgatory)) for labels, purgatory in _purgatories(view)),
         mbean=f"kafka.server:type=DelayedOperationPurgatory,name={mbean},delayedOperation=",
     )
-
-
-def _connections(view: View) -> Iterator[Sample]:
-    counts = Counter(connection.listener_name for connection in view.sources.sockets.connections)
-    for end_point in view.sources.sockets.end_points:
-        counts.setdefault(end_point.listener_name, 0)
-    for listener, count in sorted(counts.items()):
-        yield labelled(listener=listener, networkProcessor=0), count
-
-
-def _software(view: View) -> Iterator[Sample]:
-    counts = Counter(
-        (one.client_software_name, one.client_software_version, one.listener_name)
-        for one in view.sources.sockets.connections
-    )
-    for (name, software_version, listener), count in counts.most_common(MAX_CLIENT_SOFTWARE):
-        labels = labelled(
-            clientSoftwareName=name, clientSoftwareVersion=software_version, listener=listener, networkProcessor=0
-        )
-        yield labels, count
-
-
-def _of_authentications(sensor: str, description: str) -> Family:
-    """`sensor`: its name in Kafka, which is that of the attribute of `AuthenticationCounts`."""
-    attribute = sensor.replace("-", "_")
-
-    def read(view: View) -> Iterator[Sample]:
-        for listener, counts in sorted(view.sources.sockets.authentication_counts.items()):
-            yield labelled(listener=listener, networkProcessor=0), getattr(counts, attribute)
-
-    return counters(
-        f"kafka_server_socket_server_metrics_{attribute}_total",
-        ("listener", "networkProcessor"),
-        description,
-        read,
-        mbean=f"kafka.server:type=socket-server-metrics,listener=,networkProcessor=#{sensor}-total",
-    )
-
-
-def _expired(view: View) -> int:
-    return sum(counts.expired_connections_killed for counts in view.sources.sockets.authentication_counts.values())
 
 
 def _closed(view: View) -> Iterator[Sample]:
@@ -247,36 +202,6 @@ BROKER_FAMILIES: Final = (
         "Partitions of DeleteRecords requests whose replicas did not follow in time.",
         lambda view: view.topic_stats.expired_delete_records,
         mbean="kafka.server:type=DelayedDeleteRecordsMetrics,name=ExpiresPerSec",
-    ),
-    gauges(
-        "kafka_server_socket_server_metrics_connection_count",
-        ("listener", "networkProcessor"),
-        "Connections of clients and brokers.",
-        _connections,
-        mbean="kafka.server:type=socket-server-metrics,listener=,networkProcessor=#connection-count",
-    ),
-    gauges(
-        "kafka_server_socket_server_metrics_connections_software",
-        ("clientSoftwareName", "clientSoftwareVersion", "listener", "networkProcessor"),
-        f"Connections by the client software that they name; the {MAX_CLIENT_SOFTWARE} most frequent.",
-        _software,
-        mbean=(
-            "kafka.server:type=socket-server-metrics,clientSoftwareName=,clientSoftwareVersion=,listener=,"
-            "networkProcessor=#connections"
-        ),
-    ),
-    _of_authentications("successful-authentication", "Connections that authenticated with SASL, or with TLS alone."),
-    _of_authentications("failed-authentication", "Connections whose TLS handshake or authentication with SASL failed."),
-    _of_authentications("successful-reauthentication", "Sessions that were renewed by another authentication."),
-    _of_authentications("failed-reauthentication", "Sessions whose renewal failed."),
-    _of_authentications(
-        "successful-authentication-no-reauth", "Authentications of clients that cannot renew their sessions."
-    ),
-    gauge(
-        "kafka_network_socketserver_expiredconnectionskilledcount",
-        "Connections that were closed because their session had ended.",
-        _expired,
-        mbean="kafka.network:type=SocketServer,name=ExpiredConnectionsKilledCount",
     ),
     _of_purgatories("NumDelayedOperations", "Operations that wait.", lambda one: one.num_delayed),
     _of_purgatories("PurgatorySize", "Keys under which operations wait.", lambda one: one.watched),

@@ -6,6 +6,7 @@ from typing import Final
 
 from odradek.broker.metrics.families.broker_families import BROKER_FAMILIES
 from odradek.broker.metrics.families.cleaner_families import CLEANER_FAMILIES
+from odradek.broker.metrics.families.connection_families import CONNECTION_FAMILIES
 from odradek.broker.metrics.families.controller_families import CONTROLLER_FAMILIES
 from odradek.broker.metrics.families.exporter_families import EXPORTER_FAMILIES
 from odradek.broker.metrics.families.group_families import GROUP_FAMILIES
@@ -16,6 +17,7 @@ from odradek.broker.metrics.families.topic_families import TOPIC_FAMILIES
 
 FAMILIES: Final = (
     *BROKER_FAMILIES,
+    *CONNECTION_FAMILIES,
     *CLEANER_FAMILIES,
     *TOPIC_FAMILIES,
     *REQUEST_FAMILIES,

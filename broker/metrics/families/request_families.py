@@ -10,7 +10,7 @@ from typing import Final
 
 from odradek.broker.metrics.family import Family, Histograms, Sample, counters, summaries
 from odradek.broker.metrics.labels import labelled
-from odradek.broker.metrics.request_metrics import RequestMetrics, error_name
+from odradek.broker.metrics.request_metrics import MAX_DEPRECATED, RequestMetrics, error_name
 from odradek.broker.metrics.view import View
 from odradek.timer.histogram import Histogram
 
@@ -42,6 +42,19 @@ def _errors(view: View) -> Iterator[Sample]:
     for name, metrics in sorted(view.requests.by_name.items()):
         for code, count in sorted(metrics.errors.items()):
             yield labelled(request=name, error=error_name(code)), count
+
+
+def _deprecated(view: View) -> Iterator[Sample]:
+    for request, metrics in sorted(view.requests.by_name.items()):
+        for version, counts in sorted(metrics.deprecated.items()):
+            for (name, software_version), count in list(counts.items()):
+                labels = labelled(
+                    request=request,
+                    version=version,
+                    clientSoftwareName=name,
+                    clientSoftwareVersion=software_version,
+                )
+                yield labels, count
 
 
 def _time(index: int, mbean: str, what: str) -> Family:
@@ -93,6 +106,14 @@ REQUEST_FAMILIES: Final = (
         "Error codes in responses; NONE for success.",
         _errors,
         mbean=f"{_MBEAN}ErrorsPerSec,request=,error=",
+    ),
+    counters(
+        f"{_NAME}deprecatedrequests_total",
+        ("request", "version", "clientSoftwareName", "clientSoftwareVersion"),
+        "Requests in versions that Apache Kafka 4.0 does not serve any more, by the client software that sent them; "
+        f"of an API in one version {MAX_DEPRECATED} are told apart, and the rest is `other`.",
+        _deprecated,
+        mbean=f"{_MBEAN}DeprecatedRequestsPerSec,request=,version=,clientSoftwareName=,clientSoftwareVersion=",
     ),
     *(_time(index, mbean, what) for index, (mbean, what) in enumerate(_TIMES)),
     summaries(

@@ -174,6 +174,10 @@ class ConnectionQuotas:
         """Count a new connection of the address. Returns 0, or the time in ms after which it is to be closed."""
         return self._rates.record_address(host, listener_name, is_protected=self.is_protected(listener_name))
 
+    def accept_rates(self) -> tuple[float, dict[str, float]]:
+        """The connections per second of the broker, as far as its limit applies to them, and of each listener."""
+        return self._rates.accept_rates()
+
     def acquire(self, host: str, listener_name: str) -> bool:
         """Add a connection. Returns False, and does not add it, if its address is at its limit."""
         count = self._by_host.get(host, 0)

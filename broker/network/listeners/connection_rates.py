@@ -87,6 +87,11 @@ class ConnectionRates:
             self._by_listener[listener_name].record(-1, now_ms)
         return throttle_ms
 
+    def accept_rates(self) -> tuple[float, dict[str, float]]:
+        """The connections per second of the broker, as far as its limit applies to them, and of each listener."""
+        now_ms = self._clock.monotonic_ms()
+        return self._broker.measure(now_ms), {name: rate.measure(now_ms) for name, rate in self._by_listener.items()}
+
     def _record(self, rate: Rate, limit: float, now_ms: int) -> int:
         """Count a connection. Returns the delay that brings the rate back to the limit, of one window at most."""
         rate.record(1, now_ms)

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Set
 
     from odradek.broker.config.broker_config import BrokerConfig
+    from odradek.broker.meters.connection_meters import ConnectionMeters
     from odradek.broker.network.authentication.authentication import Authentications
     from odradek.broker.network.authentication.authentication_counts import AuthenticationCounts
     from odradek.broker.network.authentication.tls_handshakes import TlsHandshakes
@@ -100,6 +101,8 @@ class SocketServer:
         self.memory_pool = MemoryPool(pool_bytes, self.call_soon) if pool_bytes > 0 else None
         self.sent_bytes: SentBytes | None = None
         """Counts what connections send; None while metrics are off."""
+        self.connection_meters: ConnectionMeters | None = None
+        """None while metrics are off."""
         self.dispatch = dispatch
         self.make_authentications: Callable[[], Authentications] | None = None
         """Called for the first SASL listener; None: there can be none."""
@@ -208,6 +211,10 @@ class SocketServer:
         for acceptor in self._acceptors.values():
             acceptor.resume_if_limited()
 
+    def accept_rates(self) -> tuple[float, dict[str, float]]:
+        """The connections per second that were accepted: of the broker as its limit counts them, and by listener."""
+        return self._quotas.accept_rates()
+
     def update_ip_connection_rate_quota(self, ip: str | None, rate: float | None) -> None:
         """Set `connection_creation_rate` of an address or host; `ip` None: the default; `rate` None: no quota."""
         self._quotas.update_ip_connection_rate_quota(ip, rate)
@@ -293,6 +300,8 @@ class SocketServer:
         for name in names:
             self._quotas.remove_listener(name)
             self.authentication_counts.pop(name, None)
+            if self.connection_meters is not None:
+                self.connection_meters.listeners.pop(name, None)
             if self._protocols[name].has_tls:
                 self._contexts.forget(name)
 
@@ -318,13 +327,18 @@ class SocketServer:
 
     def record_connection(self, listener_name: str) -> int:
         """Count an accepted socket. Returns the time in ms for which the listener has to wait before `accepted`."""
-        return self._quotas.record_connection(listener_name)
+        throttle_ms = self._quotas.record_connection(listener_name)
+        if throttle_ms and self.connection_meters is not None:
+            self.connection_meters.listener_throttled(listener_name, throttle_ms)
+        return throttle_ms
 
     def accepted(self, accepted: socket.socket, listener_name: str, host: str) -> None:
         """Make a connection of an accepted socket, unless its address is at one of its limits."""
         throttle_ms = self._quotas.record_address(host, listener_name)
         if throttle_ms:
             self.closed_by_reason[CloseReason.THROTTLED] += 1
+            if self.connection_meters is not None:
+                self.connection_meters.address_throttled(listener_name, throttle_ms)
             logger.debug("Delaying closing of connection from /%s for %d ms", host, throttle_ms)
             self._throttled.add(accepted, throttle_ms)
             return
@@ -350,6 +364,8 @@ class SocketServer:
             )
         connection.client_host = host
         self.connections[connection] = host
+        if self.connection_meters is not None:
+            self.connection_meters.listeners[listener_name].accepted += 1
         task = asyncio.get_running_loop().create_task(self._connect(accepted, connection))
         self._connecting[task] = connection
         task.add_done_callback(self._connecting.pop)

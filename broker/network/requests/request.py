@@ -51,9 +51,6 @@ logger = logging.getLogger(__name__)
 
 _NOT_YET: Final = -1
 
-COUNTED_BY_REQUEST: Final = frozenset({ApiKey.ADD_PARTITIONS_TO_TXN})
-"""APIs of which Kafka counts two kinds of requests apart, which only the whole request tells."""
-
 
 class ClientConnection(Protocol):
     """The client connection as handlers see it. Implemented by `network.connection.Connection`."""
@@ -260,6 +257,9 @@ class RequestCounter(Protocol):
     takes the counter away from the context: `count_response` would have to look for it, and costs a call.
     """
 
+    is_counted_by_request: bool
+    """Whether `count_request` is called for each request."""
+
     def sample(self) -> RequestObserver:
         """The observer of a request in the sample; sets `left`."""
 
@@ -267,7 +267,7 @@ class RequestCounter(Protocol):
         """The counter of the Fetch requests of followers; the handler puts it into their contexts."""
 
     def count_request(self, ctx: RequestContext, request: Request) -> None:
-        """A request of `COUNTED_BY_REQUEST` is decoded, and the handler is called next."""
+        """A request is decoded, and the handler is called next; where `is_counted_by_request` says so."""
 
     def count_response(self, ctx: RequestContext, response: Response | None) -> None:
         """As `RequestObserver.response_made`, of each request."""

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.broker.machine.log_setup import REQUEST_LOGGER
 from odradek.protocol.api import API, ApiKey
+from odradek.protocol.deprecated_versions import is_deprecated
 from odradek.protocol.loggable_json import loggable
 from odradek.protocol.message_json import json_text
 
@@ -36,29 +37,6 @@ logger = logging.getLogger(REQUEST_LOGGER)
 
 LINES_PER_S: Final = 200
 """More requests than this in a second are not logged; the next line says how many."""
-
-LAST_DEPRECATED_VERSIONS: Final = {
-    ApiKey.PRODUCE: 2,
-    ApiKey.FETCH: 3,
-    ApiKey.LIST_OFFSETS: 0,
-    ApiKey.OFFSET_COMMIT: 1,
-    ApiKey.OFFSET_FETCH: 0,
-    ApiKey.JOIN_GROUP: 1,
-    ApiKey.CREATE_TOPICS: 1,
-    ApiKey.DELETE_TOPICS: 0,
-    ApiKey.OFFSET_FOR_LEADER_EPOCH: 1,
-    ApiKey.DESCRIBE_ACLS: 0,
-    ApiKey.CREATE_ACLS: 0,
-    ApiKey.DELETE_ACLS: 0,
-    ApiKey.DESCRIBE_CONFIGS: 0,
-    ApiKey.ALTER_REPLICA_LOG_DIRS: 0,
-    ApiKey.DESCRIBE_LOG_DIRS: 0,
-    ApiKey.CREATE_DELEGATION_TOKEN: 0,
-    ApiKey.RENEW_DELEGATION_TOKEN: 0,
-    ApiKey.EXPIRE_DELEGATION_TOKEN: 0,
-    ApiKey.DESCRIBE_DELEGATION_TOKEN: 0,
-}
-"""Versions up to these are deprecated. Kafka: ApiMessageType.highestDeprecatedVersion."""
 
 
 class RequestLog:
@@ -79,9 +57,9 @@ class RequestLog:
 
     def request_decoded(self, ctx: RequestContext, request: Request) -> None:
         header = ctx.header
-        is_deprecated = header.api_version <= LAST_DEPRECATED_VERSIONS.get(ApiKey(header.api_key), -1)
+        is_old = is_deprecated(ApiKey(header.api_key), header.api_version)
         level = self._levels.request_level(header.client_id)
-        if level > (logging.INFO if is_deprecated else logging.DEBUG):
+        if level > (logging.INFO if is_old else logging.DEBUG):
             return
         if not self._has_room():
             self._left_out += 1
@@ -93,7 +71,7 @@ class RequestLog:
             "clientId": header.client_id,
             "requestApiKeyName": API[header.api_key].key.name,
         }
-        if is_deprecated:
+        if is_old:
             shown["requestApiVersionDeprecated"] = True
         self._open[ctx] = {
             "isForwarded": False,
@@ -113,10 +91,10 @@ class RequestLog:
             return
         if ctx.times is not None:
             line |= _facts(ctx, ctx.times)
-        is_deprecated = ctx.header.api_version <= LAST_DEPRECATED_VERSIONS.get(ApiKey(ctx.header.api_key), -1)
+        is_old = is_deprecated(ApiKey(ctx.header.api_key), ctx.header.api_version)
         left_out, self._left_out = self._left_out, 0
         more = f" ({left_out} more requests were not logged)" if left_out else ""
-        level = logging.INFO if is_deprecated else logging.DEBUG
+        level = logging.INFO if is_old else logging.DEBUG
         # The level of a single client may be below that of the logger.
         record = logger.makeRecord(
             logger.name, level, __file__, 0, "Completed request:%s%s", (json_text(line), more), None

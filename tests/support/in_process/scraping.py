@@ -44,7 +44,12 @@ class ScrapedBroker:
     def __init__(self, broker: InProcessBroker) -> None:
         self.broker = broker
         sockets = SimpleNamespace(
-            closed_by_reason=Counter(), connections={}, end_points=(), authentication_counts={}, memory_pool=None
+            closed_by_reason=Counter(),
+            connections={},
+            end_points=(),
+            authentication_counts={},
+            memory_pool=None,
+            accept_rates=lambda: (0.0, {}),
         )
         dispatcher = cast("Dispatcher", broker.services.spawn.__self__)  # type: ignore[attr-defined]
         self.metrics = Metrics(broker.services, cast("SocketServer", sockets), dispatcher.count_with)

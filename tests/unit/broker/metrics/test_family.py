@@ -9,6 +9,9 @@ import pytest
 from odradek.broker.metrics.families.families import FAMILIES
 from odradek.broker.metrics.family import NOT_IN_JMX, Family, Kind
 
+METERS = ("VerificationFailureRate", "cleaner-io")
+"""Those whose names do not end in `PerSec`: the rule for all other counts applies."""
+
 OF_KAFKA = [family for family in FAMILIES if family.mbean != NOT_IN_JMX]
 
 
@@ -20,6 +23,8 @@ def ruled(mbean: str) -> str:
     name = attribute or pairs["name"]
     parts = [*domain.split("."), pairs["type"], name]
     text = re.sub(r"[^a-z0-9_]", "_", "_".join(parts).lower())
+    if name in METERS:
+        return f"{text}_count"
     if re.search(r"PerSec\w*$", name):
         return re.sub(r"persec\w*$", "_total", text)
     return re.sub(r"percent$", "_percent", text) if "Percent" in name else text

@@ -6,6 +6,8 @@ from typing import cast
 from odradek.broker.metrics.error_counts import CODES_A_STEP
 from odradek.broker.metrics.request_metrics import (
     GENERATION_MS,
+    MAX_DEPRECATED,
+    OTHER_SOFTWARE,
     SAMPLES_A_BURST,
     SAMPLES_PER_SECOND,
     RequestMeters,
@@ -13,7 +15,6 @@ from odradek.broker.metrics.request_metrics import (
     error_name,
 )
 from odradek.broker.network.requests.request import (
-    COUNTED_BY_REQUEST,
     RequestContext,
     RequestCounter,
     RequestObserver,
@@ -46,6 +47,9 @@ from odradek.timer.sliced_work import SlicedWork, Steps, run_through
 from tests.support.in_process.connections.network import Sent
 from tests.support.in_process.in_process_broker import FakeConnection
 
+SOFTWARE = ("", "")
+"""Of `FakeConnection`."""
+
 
 def next_sample(counter: RequestCounter) -> RequestObserver | None:
     """As the dispatcher does with each request."""
@@ -74,7 +78,7 @@ class Meters:
         now_ns = self.clock.monotonic_ns
         counter = self.counter(ApiKey(request.API_KEY), version)
         observer = next_sample(counter)
-        if request.API_KEY in COUNTED_BY_REQUEST:
+        if counter.is_counted_by_request:
             counter.count_request(ctx, request)
         if isinstance(request, FetchRequest) and max(request.replica_id, request.replica_state.replica_id) >= 0:
             counter = counter.of_followers()  # as the handler does
@@ -257,6 +261,35 @@ def test_codes_of_a_large_response_are_counted_in_slices() -> None:
     assert errors == {0: 2 * CODES_A_STEP}
     run_through(rest)
     assert errors == {0: 3 * CODES_A_STEP}
+
+
+def deprecated(meters: Meters, name: str) -> dict[int, dict[tuple[str, str], int]]:
+    return {version: dict(counts) for version, counts in meters.meters.of(name).deprecated.items()}
+
+
+def test_requests_in_deprecated_versions_are_counted_by_client_software() -> None:
+    meters = Meters()
+    for version in (2, 2, 1, 3):
+        meters.request(ProduceRequest(), version, ProduceResponse())
+    assert deprecated(meters, "Produce") == {2: {SOFTWARE: 2}, 1: {SOFTWARE: 1}}, "3 is not deprecated"
+    for replica_id in (-1, -1, 7):
+        meters.request(FetchRequest(replica_id=replica_id), 3, FetchResponse())
+    assert deprecated(meters, "Fetch") == {3: {SOFTWARE: 3}}
+    assert deprecated(meters, "FetchConsumer") == {3: {SOFTWARE: 2}}
+    assert deprecated(meters, "FetchFollower") == {3: {SOFTWARE: 1}}
+    assert meters.of("Fetch").by_version == {3: 3}
+
+
+def test_names_of_client_software_are_bounded() -> None:
+    metrics = RequestMetrics()
+    for number in range(MAX_DEPRECATED + 5):
+        connection = FakeConnection()
+        connection.client_software_name = f"x{number}"
+        metrics.count_deprecated(0, connection)
+        metrics.count_deprecated(0, connection)
+    assert len(metrics.deprecated[0]) == MAX_DEPRECATED + 1
+    assert metrics.deprecated[0][OTHER_SOFTWARE] == 10
+    assert metrics.deprecated[0]["x0", ""] == 2
 
 
 def test_quantiles_forget_and_counts_do_not() -> None:

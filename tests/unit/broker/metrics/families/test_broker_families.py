@@ -2,14 +2,11 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
 from odradek.broker.metrics.families import broker_families
-from odradek.broker.metrics.families.broker_families import MAX_CLIENT_SOFTWARE
-from odradek.broker.network.authentication.authentication_counts import AuthenticationCounts
 from odradek.broker.network.frames.memory_pool import ConnectionMemory, MemoryPool
 from odradek.broker.network.sockets.close_reason import CloseReason
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -36,46 +33,6 @@ def test_a_fetch_that_waits_is_in_its_purgatory(broker: InProcessBroker, scraped
     assert scraped.scrape().value(name, request="FetchConsumer", quantile="0.50") > 0
 
 
-def test_connections_are_listed_by_listener_and_software_within_a_limit(
-    broker: InProcessBroker, scraped: ScrapedBroker
-) -> None:
-    class Connection(SimpleNamespace):
-        __hash__ = object.__hash__  # type: ignore[assignment]
-
-    def connection(number: int) -> Connection:
-        return Connection(listener_name="A", client_software_name=f"x{number}", client_software_version="1")
-
-    sockets = scraped.metrics._sources.sockets
-    found = {connection(number): "host" for number in range(MAX_CLIENT_SOFTWARE + 5)}
-    sockets.connections = found  # type: ignore[assignment]
-    sockets.closed_by_reason = Counter({CloseReason.IDLE: 3})
-    scrape = scraped.scrape()
-    prefix = "kafka_server_socket_server_metrics_"
-    assert scrape.value(f"{prefix}connection_count", listener="A", networkProcessor="0") == len(found)
-    assert len(scrape.labels_of(f"{prefix}connections_software")) == MAX_CLIENT_SOFTWARE
-    assert scrape.value("odradek_connections_closed_total", reason="IDLE") == 3
-
-
-def test_authentications_are_counted_by_listener(broker: InProcessBroker, scraped: ScrapedBroker) -> None:
-    counts = {"A": AuthenticationCounts(1, 2, 3, 4, 5, 6), "B": AuthenticationCounts(expired_connections_killed=1)}
-    scraped.metrics._sources.sockets.authentication_counts = counts  # type: ignore[misc]
-    found = scraped.scrape()
-    for number, sensor in enumerate(
-        (
-            "successful_authentication",
-            "successful_reauthentication",
-            "successful_authentication_no_reauth",
-            "failed_authentication",
-            "failed_reauthentication",
-        ),
-        1,
-    ):
-        name = f"kafka_server_socket_server_metrics_{sensor}_total"
-        assert found.value(name, listener="A", networkProcessor="0") == number
-        assert found.value(name, listener="B", networkProcessor="0") == 0
-    assert found.value("kafka_network_socketserver_expiredconnectionskilledcount") == 7
-
-
 def test_directories_and_the_broker_itself(broker: InProcessBroker, scraped: ScrapedBroker) -> None:
     log_dir = broker.services.log_manager.log_dirs[0]
     found = scraped.scrape()
@@ -99,6 +56,11 @@ def test_the_memory_of_requests(broker: InProcessBroker, scraped: ScrapedBroker)
     scraped.metrics._sources.sockets.memory_pool = pool
     found = scraped.scrape()
     assert (found.value(f"{prefix}available"), found.value(f"{prefix}used")) == (700, 300)
+
+
+def test_closed_connections_by_reason(scraped: ScrapedBroker) -> None:
+    scraped.sources.sockets.closed_by_reason = Counter({CloseReason.IDLE: 3})
+    assert scraped.scrape().value("odradek_connections_closed_total", reason="IDLE") == 3
 
 
 def test_the_time_of_the_start(broker: InProcessBroker, scraped: ScrapedBroker) -> None:

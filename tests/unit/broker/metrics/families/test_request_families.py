@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from odradek.protocol.messages.heartbeat import HeartbeatRequest
+from odradek.protocol.messages.list_offsets import ListOffsetsRequest
 from tests.support.in_process.in_process_broker import InProcessBroker
 from tests.support.in_process.scraping import ScrapedBroker
 
@@ -17,3 +18,13 @@ def test_an_api_has_its_requests_its_errors_its_times_and_its_sizes(
         assert found.value(f"{prefix}{part}timems_count", request="Heartbeat") == 1
         assert found.value(f"{prefix}{part}timems", request="Heartbeat", quantile="0.99") == 0
     assert found.value(f"{prefix}requestbytes", request="Heartbeat", quantile="0.50") > 10
+
+
+def test_requests_in_deprecated_versions(broker: InProcessBroker, scraped: ScrapedBroker) -> None:
+    name = "kafka_network_requestmetrics_deprecatedrequests_total"
+    broker.call(ListOffsetsRequest(), 1)
+    assert not scraped.scrape().labels_of(name)
+    for _ in range(3):
+        broker.call(ListOffsetsRequest(), 0)
+    software = {"clientSoftwareName": "", "clientSoftwareVersion": ""}
+    assert scraped.scrape().value(name, request="ListOffsets", version="0", **software) == 3

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import errno
+import math
 
 import pytest
 
+from odradek.broker.meters.connection_meters import ConnectionMeters
 from odradek.broker.network.listeners.acceptor import ACCEPTS_PER_TURN
 from odradek.broker.network.listeners.socket_server import RETRY_ACCEPT_MS
 from odradek.broker.network.sockets.close_reason import CloseReason
@@ -166,6 +168,27 @@ async def test_an_address_that_is_too_fast_is_closed_late_and_holds_nobody_up(mo
     await network.advance(1)
     assert [accepted.is_closed for accepted in flood] == [False] * 10 + [True] * 20
     assert not other.is_closed
+
+
+@async_test
+async def test_connections_and_their_delays_are_counted_while_metrics_are_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = await started(monkeypatch, **TWO_LISTENERS)
+    network.server.connection_meters = meters = ConnectionMeters(network.server.clock)
+    network.server.update_ip_connection_rate_quota(HOST, 1)
+    for _ in range(12):
+        network.knock()
+    network.knock("192.0.2.2")
+    await network.turn()
+    found = meters.listeners["CLIENTS"]
+    now_ms = network.server.clock.monotonic_ms()
+    assert found.accepted == len(network.server.connections) == 11
+    assert found.ip_throttle_times.measure(now_ms) == 1000
+    assert math.isnan(found.throttle_times.measure(now_ms))
+    assert network.server.accept_rates() == (1.1, {"CLIENTS": 1.1, "BROKERS": 0})
+    network.config.apply_dynamic(broker={RATE.replace("_", "."): "1"}, default={})
+    network.knock("192.0.2.2")
+    await network.turn()
+    assert found.throttle_times.measure(now_ms) == 1000
 
 
 @async_test

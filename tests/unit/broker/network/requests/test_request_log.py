@@ -12,9 +12,9 @@ import pytest
 from odradek.broker.machine.log_setup import REQUEST_LOGGER
 from odradek.broker.machine.logger_levels import CLIENT_PREFIX, LoggerLevels
 from odradek.broker.network.requests.request import RequestContext
-from odradek.broker.network.requests.request_log import LAST_DEPRECATED_VERSIONS, LINES_PER_S, RequestLog
+from odradek.broker.network.requests.request_log import LINES_PER_S, RequestLog
 from odradek.controller.model.broker_info import SecurityProtocol
-from odradek.protocol.api import API, ApiKey
+from odradek.protocol.api import ApiKey
 from odradek.protocol.headers import RequestHeader, encode_request
 from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from odradek.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
@@ -101,11 +101,6 @@ def test_deprecated_versions_are_logged_at_info(logged: Logged) -> None:
     (message,) = logged.messages
     header = json.loads(message.removeprefix("Completed request:"))["requestHeader"]
     assert header["requestApiVersionDeprecated"] is True
-
-
-def test_deprecated_versions_are_served() -> None:
-    for key, version in LAST_DEPRECATED_VERSIONS.items():
-        assert API[key].min_version <= version < API[key].max_version
 
 
 def test_number_of_lines_a_second_is_bounded(logged: Logged) -> None:
