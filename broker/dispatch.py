@@ -238,7 +238,7 @@ class Dispatcher:
                 ctx = RequestContext(header, connection, received_ms, len(frame))
                 ctx.slices = self._slices
                 ctx.times, ctx.counter = times, counter
-                ctx.takes_bytes = times is None
+                ctx.takes_bytes = self._observer is None
                 connection.begin(ctx)
                 work = self._decode_and_handle(connection, route, ctx, frame, position)
                 if times is not None:
@@ -257,6 +257,7 @@ class Dispatcher:
             ctx.counter, ctx.takes_bytes = counter, True
         else:
             ctx.counter, ctx.times = counter, times
+            ctx.takes_bytes = self._observer is None  # the times of a sample are taken without the response
         connection.begin(ctx)
         if self._first_metadata.is_awaited:  # tested here too: one call less for each request
             self._begin(route, ctx, request)

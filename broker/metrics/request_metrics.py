@@ -184,6 +184,7 @@ class ApiCounter:
         "is_counted_by_request",
         "left",
         "plain",
+        "plain_codes",
         "requests",
     )
 
@@ -200,6 +201,8 @@ class ApiCounter:
         """Requests whose responses have `CODES_OF_A_PLAIN_RESPONSE` codes and no error, the most frequent ones. The
         handlers of Produce and Fetch count theirs here.
         """
+        self.plain_codes = 0
+        """Codes of these responses, all without an error, beyond `CODES_OF_A_PLAIN_RESPONSE` of each."""
         self._every = 1
         """One request of so many is in the sample."""
         self.left = 1
@@ -233,8 +236,8 @@ class ApiCounter:
         """Let the counters of the API have what was counted here."""
         if self.plain:
             self.requests += self.plain
-            self._metrics.errors[ErrorCode.NONE] += self.plain * self.CODES_OF_A_PLAIN_RESPONSE
-            self.plain = 0
+            self._metrics.errors[ErrorCode.NONE] += self.plain * self.CODES_OF_A_PLAIN_RESPONSE + self.plain_codes
+            self.plain = self.plain_codes = 0
         if self.requests:
             self._metrics.by_version[self._version] += self.requests
             self.requests = 0

@@ -207,15 +207,18 @@ class ReplicaManager:
         results: dict[TopicPartition, LogAppendResult] = {}
         stats = self.partitions.topic_stats
         waits = flush_required = False
+        counted_topic, counters = "", None
         step_ends_ms = 0 if len(records) == 1 else self._clock.monotonic_ms() + STEP_MS
         for topic_partition, batch in records.items():
             if results and self._clock.monotonic_ms() >= step_ends_ms:
                 yield None
                 step_ends_ms = self._clock.monotonic_ms() + STEP_MS
+                counters = None  # they may be those of a topic that is deleted
             guard = verification_guards.get(topic_partition)
             result = self._append_one(topic_partition, batch, required_acks, internal_topics_allowed, origin, guard)
             if isinstance(result, ValidationJob):
                 result = yield from self._append_validated(topic_partition, result, required_acks, guard)
+                counters = None
             results[topic_partition] = result
             if result.error:
                 if stats is not None:
@@ -225,7 +228,9 @@ class ReplicaManager:
             waits = waits or not info.is_committed
             flush_required = flush_required or info.flush_required
             if stats is not None:
-                counters = stats.topics[topic_partition.topic]
+                if counters is None or topic_partition.topic is not counted_topic:
+                    counted_topic = topic_partition.topic
+                    counters = stats.topics[counted_topic]
                 counters.total_produce_requests += 1
                 counters.messages_in += info.last_offset - info.first_offset + 1
                 counters.bytes_in += batch.nbytes

@@ -269,12 +269,13 @@ def _respond(
 
 def _respond_without_errors(ctx: RequestContext, acks: int, results: Mapping[TopicPartition, LogAppendResult]) -> bool:
     """Answer in the frequent case: no partition has an error, and nobody looks at the response. Else returns False."""
-    if acks and not (ctx.takes_bytes and (ctx.counter is None or len(results) == 1)):
+    if acks and not ctx.takes_bytes:
         return False
+    is_timed = ctx.times is not None
     topics: dict[str, list[tuple[TopicPartition, LogAppendResult]]] = {}
     for named in results.items():
         topic_partition, result = named
-        if result.error:
+        if result.error or (is_timed and result.info.conversion_ns):  # whose time is taken there
             return False
         topic = topics.get(topic_partition.topic)
         if topic is None:
@@ -286,6 +287,7 @@ def _respond_without_errors(ctx: RequestContext, acks: int, results: Mapping[Top
         return True
     if ctx.counter is not None:
         ctx.counter.plain += 1
+        ctx.counter.plain_codes += len(results) - 1
         ctx.counter = None
     header = ctx.header
     version = header.api_version
@@ -321,6 +323,7 @@ def _respond_in_steps(
     names_leaders = ctx.header.api_version >= FIRST_CURRENT_LEADER_VERSION
     endpoints: dict[int, NodeEndpoint] = {}
     topics: dict[str, list[PartitionProduceResponse]] = {}
+    has_errors = bool(refused)
     for named, (topic_partition, result) in enumerate(results.items(), 1):
         if topic_partition in refused:
             continue  # named twice
@@ -337,6 +340,8 @@ def _respond_in_steps(
         if info.conversion_ns and ctx.times is not None:
             ctx.times.message_conversions_ns += info.conversion_ns
             ctx.times.temporary_bytes += info.temporary_bytes
+        if result.error:
+            has_errors = True
         if result.record_errors:
             answer.record_errors = [
                 BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message)
@@ -345,8 +350,9 @@ def _respond_in_steps(
         if names_leaders and result.error == ErrorCode.NOT_LEADER_OR_FOLLOWER:
             name_leader(broker, ctx, topic_partition, answer.current_leader, endpoints, NodeEndpoint)
         topics.setdefault(topic_partition.topic, []).append(answer)
-    if ctx.counter is not None and len(results) == 1 and not (refused or answer.error_code):
+    if ctx.counter is not None and not has_errors:
         ctx.counter.plain += 1
+        ctx.counter.plain_codes += len(results) - 1
         ctx.counter = None
     for named, (topic_partition, error) in enumerate(refused.items(), 1):
         topics.setdefault(topic_partition.topic, []).append(_refusal(topic_partition.partition, error))

@@ -155,7 +155,7 @@ class RequestContext:
         self.times: RequestTimes | None = None
         """None if nothing observes requests."""
         self.takes_bytes = False
-        """Nobody looks at the response: the handler may give its bytes to `reply_bytes`."""
+        """Nobody looks at the response: the handler may give its bytes to `reply_bytes`. Its times may be taken."""
 
     def reply(self, response: Response | None) -> None:
         """Send the response; None where the protocol has none (Produce with acks=0)."""
@@ -185,6 +185,8 @@ class RequestContext:
         if self.is_answered:
             raise RuntimeError(f"answered twice: {self.header}")
         self.is_answered = True
+        if self.times is not None:
+            self.times.response_made(self, None)
         if self.elements is not None:
             self._let_go()
         self.answer = [frame]
@@ -253,9 +255,12 @@ class RequestCounter(Protocol):
     """The dispatcher counts it down with each request. At 0 the request is in the sample."""
 
     plain: int
-    """Responses to Produce and Fetch with one partition and no error. The handler, which knows that, adds them here and
-    takes the counter away from the context: `count_response` would have to look for it, and costs a call.
+    """Responses to Produce, and to Fetch with one partition, that have no error. The handler, which knows that, adds
+    them here and takes the counter away from the context: `count_response` would have to look for it, and costs a call.
     """
+
+    plain_codes: int
+    """The partitions of these responses to Produce beyond the first of each."""
 
     is_counted_by_request: bool
     """Whether `count_request` is called for each request."""

@@ -1,23 +1,25 @@
 from __future__ import annotations
 
 import asyncio
-from itertools import chain
+from itertools import chain, count
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
+from odradek.broker.apis.services import SMALL_REQUEST_PARTITIONS
 from odradek.broker.metadata.metadata_cache import MetadataCache
 from odradek.broker.metrics.families.families import FAMILIES
 from odradek.broker.metrics.view import View
 from odradek.protocol.api import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.metadata import MetadataRequest
+from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.sliced_work import SlicedWork, Steps
 from tests.support.call_count import counted_calls
 from tests.support.in_process.in_process_broker import InProcessBroker
 from tests.support.in_process.scraping import OPEN_METRICS, Scraped, ScrapedBroker, produce
-from tests.support.wire.requests import build
+from tests.support.wire.requests import batch, build
 
 
 def test_each_sample_is_of_a_family_of_the_table_with_its_labels(
@@ -125,3 +127,35 @@ def test_requests_with_one_partition_are_counted_as_others_are(broker: InProcess
     assert (requests("FetchConsumer", "12"), requests("FetchFollower", "12")) == (3, 1)
     assert errors("Fetch", "NONE") == 2 + 3 + 1 + 1, "the code of the response and those of its partitions"
     assert errors("Fetch", "OFFSET_OUT_OF_RANGE") == 1
+
+
+@pytest.mark.parametrize("partitions", [2, 2 * SMALL_REQUEST_PARTITIONS])
+def test_each_partition_of_a_produce_is_counted(
+    broker: InProcessBroker, scraped: ScrapedBroker, partitions: int
+) -> None:
+    broker.create_topic("t", partitions)
+    parts = [{"index": index, "records": batch(b"value")} for index in range(partitions)]
+    topics = [{"name": "t", "partition_data": parts}]
+    for _ in range(2):
+        broker.call(build(ApiKey.PRODUCE, acks=1, timeout_ms=1_000, topic_data=topics), 11)
+    found = scraped.scrape()
+    prefix = "kafka_network_requestmetrics_"
+    assert found.value(f"{prefix}requests_total", request="Produce", version="11") == 2
+    assert found.value(f"{prefix}errors_total", request="Produce", error="NONE") == 2 * partitions
+    assert found.value(f"{prefix}totaltimems_count", request="Produce") == 2
+    assert found.value("kafka_server_brokertopicmetrics_messagesin_total", topic="t") == 2 * partitions
+    assert found.value("kafka_server_brokertopicmetrics_totalproducerequests_total", topic="t") == 2 * partitions
+
+
+def test_a_timed_produce_whose_records_are_written_anew_has_the_time_of_that(
+    broker: InProcessBroker, scraped: ScrapedBroker
+) -> None:
+    broker.create_topic("t", configs={"compression.type": "gzip"})
+    log = broker.services.log_manager.get_log(TopicPartition("t", 0))
+    assert log is not None
+    log._monotonic_ns = count(0, 3_000_000).__next__
+    produce(broker, "t", batch(*[b"value" * 1_000] * 10))
+    found = scraped.scrape()
+    prefix = "kafka_network_requestmetrics_"
+    assert found.value(f"{prefix}messageconversionstimems", request="Produce", quantile="0.99") == 3
+    assert found.value(f"{prefix}temporarymemorybytes", request="Produce", quantile="0.99") > 0

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
 
-from odradek.broker.network.requests.request import RequestContext
+from odradek.broker.network.requests.request import RequestContext, RequestObserver, RequestTimes
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.schema import Response
 from odradek.protocol.headers import RequestHeader
 from odradek.protocol.messages.heartbeat import HeartbeatResponse
+from odradek.timer.clock import ManualClock
 
 
 class _Connection:
@@ -59,6 +63,18 @@ def test_bytes_are_an_answer_and_there_is_one_answer() -> None:
     assert ctx.answer == [b"frame"]
     with pytest.raises(RuntimeError, match="answered twice"):
         ctx.reply_bytes(b"frame")
+
+
+def test_times_of_an_answer_of_bytes_are_taken_without_the_response() -> None:
+    ctx, _ = received()
+    made: list[object] = []
+    observer = SimpleNamespace(response_made=lambda ctx, response: made.append(response))
+    clock = ManualClock()
+    ctx.times = times = RequestTimes(cast("RequestObserver", observer), clock.monotonic_ns, clock.monotonic_ns())
+    clock.advance(5)
+    ctx.reply_bytes(b"frame")
+    assert made == [None]
+    assert times.response_completed_ns - times.started_ns == 5_000_000
 
 
 def test_no_answer_completes_a_request_too() -> None:
