@@ -25,8 +25,8 @@ SLACK_BYTES = 1_024
 """The interpreter keeps some memory for reuse, more or less of it."""
 
 
-CALLS_MORE_MAX = {Mode.COUNTED: 8, Mode.TIMED: 55}
-"""Of a request with one partition, when metrics are on. A timed Produce is answered by a message, for observers."""
+CALLS_MORE_MAX = {Mode.COUNTED: 8, Mode.TIMED: 45}
+"""Of a request with one partition, when metrics are on."""
 
 
 @pytest.mark.parametrize("name", SEQUENCES)

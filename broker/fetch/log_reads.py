@@ -208,7 +208,7 @@ class LogReads:
                 stats.not_read(fetch.topic or "", is_failure=error.code not in EXPECTED_READ_ERRORS)
             return LogReadResult(fetch=fetch, error=error.code)
         if stats is not None:
-            stats.topics[fetch.topic_partition.topic].total_fetch_requests += 1
+            stats.topics[fetch.topic or ""].total_fetch_requests += 1
         fetched = info.fetched
         if fetched is not None and fetched.records is not EMPTY_RECORDS:
             # Half a batch is dropped (v3 on): the next fetch returns the whole one.

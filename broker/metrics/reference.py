@@ -55,7 +55,7 @@ attributes of `socket-server-metrics` there are those of connections and authent
 
 [monitoring/](monitoring/) has a dashboard for Grafana and alert rules for Prometheus; both were tried with
 Prometheus 2.42 (`tests/soak/consoles/test_prometheus_soak.py`). Times are measured for a
-sample of 10 requests a second of each API, and weighted; requests, errors, records and bytes are all counted.
+sample of 5 requests a second of each API, and weighted; requests, errors, records and bytes are all counted.
 """
 
 _TABLES: Final = (

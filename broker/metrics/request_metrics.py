@@ -39,11 +39,14 @@ VERIFY_PARTITIONS_IN_TXN: Final = "AddPartitionsToTxnVerification"
 
 GENERATION_MS: Final = 60_000
 
-SAMPLES_PER_SECOND: Final = 10
-"""Requests whose times are taken: 3,000 in the five minutes of a histogram, of which Apache Kafka keeps 1028."""
+SAMPLES_PER_SECOND: Final = 5
+"""Requests whose times are taken: 1,500 in the five minutes of a histogram, of which Apache Kafka keeps 1028."""
+
+ADJUST_EVERY_MS: Final = 1_000 // SAMPLES_PER_SECOND
+"""The shares of the sample are chosen anew as often: so that one request is wanted each time."""
 
 SAMPLES_A_BURST: Final = 4
-"""After so many within a tick, the share of the sample is halved; the first time it falls to `FIRST_SHARE`."""
+"""After so many within that time, the share of the sample is halved; the first time it falls to `FIRST_SHARE`."""
 
 FIRST_SHARE: Final = 32
 """One in so many. Where load comes in short bursts, each begins with every request in the sample: of 250 requests at
@@ -207,7 +210,7 @@ class ApiCounter:
         """One request of so many is in the sample."""
         self.left = 1
         self._samples = 0
-        """Since the last tick."""
+        """Since the share was last chosen."""
         self._seen = 0
         """The requests since then up to the last one of the sample."""
         self._weight = 1
@@ -387,6 +390,8 @@ class RequestMeters:
         self._counters: list[ApiCounter] = []
         self._generation_ms = 0
         """How long the generation of the histograms has lasted."""
+        self._unadjusted_ms = 0
+        """How long ago the shares of the sample were chosen."""
 
     def counter(self, key: ApiKey, version: int) -> RequestCounter:
         plain = OwnCodeCounter if has_own_code_only(API[key].response_type()) else ApiCounter
@@ -395,11 +400,14 @@ class RequestMeters:
         return counter
 
     def adjust(self, elapsed_ms: int) -> None:
-        """Choose the shares of the sample by the requests of the last `elapsed_ms`; once a minute, drop the oldest
-        minute of the histograms.
+        """Another `elapsed_ms` are over. Every `ADJUST_EVERY_MS` choose the shares of the sample by the requests since
+        then; once a minute, drop the oldest minute of the histograms.
         """
-        for counter in self._counters:
-            counter.adjust(elapsed_ms)
+        self._unadjusted_ms += elapsed_ms
+        if self._unadjusted_ms >= ADJUST_EVERY_MS:
+            for counter in self._counters:
+                counter.adjust(self._unadjusted_ms)
+            self._unadjusted_ms = 0
         self._generation_ms += elapsed_ms
         if self._generation_ms >= GENERATION_MS:
             self._generation_ms = 0

@@ -287,7 +287,8 @@ def _respond_without_errors(ctx: RequestContext, acks: int, results: Mapping[Top
         return True
     if ctx.counter is not None:
         ctx.counter.plain += 1
-        ctx.counter.plain_codes += len(results) - 1
+        if len(results) != 1:
+            ctx.counter.plain_codes += len(results) - 1
         ctx.counter = None
     header = ctx.header
     version = header.api_version

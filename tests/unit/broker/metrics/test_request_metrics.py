@@ -5,6 +5,7 @@ from typing import cast
 
 from odradek.broker.metrics.error_counts import CODES_A_STEP
 from odradek.broker.metrics.request_metrics import (
+    ADJUST_EVERY_MS,
     GENERATION_MS,
     MAX_DEPRECATED,
     OTHER_SOFTWARE,
@@ -146,15 +147,16 @@ def test_the_share_of_the_sample_follows_the_rate() -> None:
 
     def sampled_of(requests: int) -> int:
         found = sum(next_sample(counter) is not None for _ in range(requests))
-        meters.adjust(100)
+        for _ in range(2):
+            meters.adjust(ADJUST_EVERY_MS // 2)
         return found
 
-    wanted = SAMPLES_PER_SECOND // 10
+    wanted = SAMPLES_PER_SECOND * ADJUST_EVERY_MS // 1_000
     assert sampled_of(40_000) < 13 * SAMPLES_A_BURST  # sets in at once
     for _ in range(8):
         sampled_of(40_000)
     assert 10 * wanted / 2 <= sum(sampled_of(40_000) for _ in range(10)) <= 10 * 2 * wanted
-    for _ in range(16):  # each tick halves it at most
+    for _ in range(16):  # each time halves it at most
         sampled_of(wanted)
     assert sampled_of(wanted) == wanted
 
@@ -171,7 +173,7 @@ def test_requests_at_the_rate_of_samples_are_all_timed_also_after_a_burst() -> N
     for _ in range(SAMPLES_A_BURST):
         meters.request(HeartbeatRequest(), 4, HeartbeatResponse(), 7)
     for _ in range(10):
-        meters.meters.adjust(100)
+        meters.meters.adjust(ADJUST_EVERY_MS)
         meters.request(HeartbeatRequest(), 4, HeartbeatResponse(), 7)
     timed = meters.of("Heartbeat").times[-1].values()
     assert SAMPLES_A_BURST + 5 <= timed[7] <= SAMPLES_A_BURST + 10
