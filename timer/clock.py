@@ -42,6 +42,11 @@ class SystemClock:
         return time.monotonic_ns() // 1_000_000
 
 
+def local_time(time_ms: int) -> time.struct_time:
+    """A moment of the wall clock in the time zone of the process. `datetime` would take 2 ms to import."""
+    return time.localtime(time_ms // 1000)
+
+
 class AdjustableClock(SystemClock):
     """The machine's clocks and an offset: time passes by itself, and `advance` adds to it. For brokers of tests."""
 

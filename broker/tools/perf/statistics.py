@@ -6,8 +6,9 @@ Kafka: ProducerPerformance.Stats, ConsumerPerformance.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from typing import Final, NamedTuple
+
+from odradek.timer.clock import local_time
 
 MEGABYTE: Final = 1024 * 1024
 REPORTING_INTERVAL_MS: Final = 5_000
@@ -158,7 +159,7 @@ def date_format(pattern: str) -> Callable[[int], str]:
 
     Raises: ValueError for another letter than y, M, d, H, m, s and S.
     """
-    fields = {"y": "%Y", "M": "%m", "d": "%d", "H": "%H", "m": "%M", "s": "%S", "S": "%f"}
+    fields = "yMdHmsS"  # the first six in the order of `struct_time`
     parts: list[str] = []
     position = 0
     while position < len(pattern):
@@ -167,7 +168,7 @@ def date_format(pattern: str) -> Callable[[int], str]:
         while end < len(pattern) and pattern[end] == letter:
             end += 1
         if letter in fields:
-            parts.append(fields[letter])
+            parts.append(letter)
         elif letter.isalpha():
             raise ValueError(f"--date-format: the letter {letter} is not known; known are {', '.join(fields)}")
         else:
@@ -175,10 +176,8 @@ def date_format(pattern: str) -> Callable[[int], str]:
         position = end
 
     def text(time_ms: int) -> str:
-        moment = datetime.fromtimestamp(time_ms / 1000, UTC).astimezone()
-        return "".join(
-            f"{time_ms % 1000:03d}" if part == "%f" else moment.strftime(part) if part.startswith("%") else part
-            for part in parts
-        )
+        values = dict(zip(fields, local_time(time_ms)[:6], strict=False))
+        texts = {letter: f"{value:02d}" for letter, value in values.items()} | {"S": f"{time_ms % 1000:03d}"}
+        return "".join(texts.get(part, part) for part in parts)
 
     return text

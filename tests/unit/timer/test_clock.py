@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 
 import pytest
 
-from odradek.timer.clock import AdjustableClock, Clock, ManualClock, SystemClock, sleep_ms
+from odradek.timer.clock import AdjustableClock, Clock, ManualClock, SystemClock, local_time, sleep_ms
 
 
 def test_system_clock_gives_whole_milliseconds_of_both_clocks() -> None:
@@ -52,3 +53,8 @@ def test_sleeping_lets_time_pass() -> None:
     before = clock.monotonic_ms()
     sleep_ms(2)
     assert clock.monotonic_ms() - before >= 2
+
+
+def test_local_time_is_that_of_the_time_zone_of_the_process() -> None:
+    moment = datetime.fromtimestamp(1_700_000_000, UTC).astimezone()
+    assert local_time(1_700_000_000_999)[:6] == moment.timetuple()[:6]
