@@ -56,6 +56,8 @@ def run(
 async def _serve(config: BrokerConfig, ready_lines: Sequence[str], faults: FaultSetup | None) -> int:
     from odradek.broker.server import KafkaServer
 
+    gc.freeze()  # what the imports have made stays, and no collection need look at it
+    gc.enable()
     stop = stop_signal()
     server = KafkaServer(config) if faults is None else KafkaServer(config, prepare=partial(_start_faults, faults))
     server.failed.add_done_callback(_retrieve_exception)

@@ -3,30 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import os
-from typing import Final
 
 from odradek.broker.tools.command.client_config import DEFAULT_BOOTSTRAP
-
-DEFAULT_COLUMNS: Final = 80
-
-
-class _Help(argparse.RawDescriptionHelpFormatter):
-    """As wide as the terminal. argparse makes one for each option, and imports shutil to ask for the width."""
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=_terminal_columns() - 2)
-
-
-def _terminal_columns() -> int:
-    """`COLUMNS`, or the width of the terminal, or 80."""
-    columns = os.environ.get("COLUMNS", "")
-    if columns.isdecimal() and int(columns) > 0:
-        return int(columns)
-    try:
-        return os.get_terminal_size().columns or DEFAULT_COLUMNS
-    except OSError:
-        return DEFAULT_COLUMNS
+from odradek.broker.tools.command.help_format import HelpFormat
 
 
 def command_parser(name: str, description: str, *, examples: str = "") -> argparse.ArgumentParser:
@@ -35,7 +14,7 @@ def command_parser(name: str, description: str, *, examples: str = "") -> argpar
         prog=f"odradek {name}",
         description=description,
         epilog=f"examples:\n{examples}" if examples else None,
-        formatter_class=_Help,
+        formatter_class=HelpFormat,
     )
 
 
@@ -64,7 +43,7 @@ def add_subcommand(
     """A subcommand that takes the options of `add_client_options` too, before or after its name."""
     # Without a default here, an option before the name is not reset by the options after it.
     parser = commands.add_parser(
-        name, help=text, description=text, argument_default=argparse.SUPPRESS, formatter_class=_Help
+        name, help=text, description=text, argument_default=argparse.SUPPRESS, formatter_class=HelpFormat
     )
     add_client_options(parser)
     return parser

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import argparse
+import gc
 import logging
 import sys
 from pathlib import Path
@@ -138,6 +140,23 @@ def test_the_help_says_what_to_do_first_and_names_each_command_once(capsys: pyte
     assert sorted(listed) == sorted(["serve", "zookeeper", "health", "metadata", "completion", *cli._TOOLS])
     for name in listed:
         assert printed.count(f"\n  {name} ") == 1
+
+
+def test_a_command_that_is_parsed_here_gets_no_parsers_of_the_others() -> None:
+    """They take a thirtieth of the time until a broker listens."""
+    for name in cli._ADD:
+        parser = cli._parser(name)
+        (commands,) = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+        assert [*commands.choices] == [name]
+
+
+def test_collections_wait_until_the_broker_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They were a tenth of its start."""
+    collects: list[bool] = []
+    monkeypatch.setattr(daemon, "run", lambda *arguments: collects.append(gc.isenabled()) or 0)
+    assert cli.main(["serve", "--data", "/nowhere"]) == 0
+    assert collects == [False]
+    assert gc.isenabled()
 
 
 def test_each_command_describes_itself(capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,14 +31,6 @@ def test_a_command_takes_one_action_and_one_form(capsys: pytest.CaptureFixture[s
     assert parser.format_help().endswith("examples:\n  odradek test --list\n")
 
 
-@pytest.mark.parametrize(("columns", "widest"), [("60", 58), ("0", 78), ("wide", 78)])
-def test_the_help_is_as_wide_as_the_terminal(columns: str, widest: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", columns)
-    parser = command_parser("test", "Tests.")
-    parser.add_argument("--long", help="word " * 50)
-    assert max(map(len, parser.format_help().splitlines())) in range(widest - 5, widest + 1)
-
-
 @pytest.mark.parametrize(
     ("module", "arguments"),
     [
