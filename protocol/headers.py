@@ -13,7 +13,7 @@ Kafka: RequestHeader, ResponseHeader and RequestUtils.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from struct import Struct as Layout
 from struct import error as StructError
 from typing import Any
@@ -33,7 +33,7 @@ from odradek.protocol.codec.codec import (
 )
 from odradek.protocol.codec.decode_error import read_unknown_tagged_fields
 from odradek.protocol.codec.limits import MAX_DECODED_VALUES, MAX_TAGGED_FIELDS
-from odradek.protocol.codec.schema import Request, Response
+from odradek.protocol.codec.schema import Message, Request, Response
 from odradek.protocol.framing import MAX_FRAME_BYTES, SIZE_BYTES, frame
 
 _FIXED = Layout(">hhi")
@@ -138,8 +138,8 @@ def _skip_tagged_fields(buffer: memoryview | bytes, position: int) -> int:
     return position
 
 
-def encode_request(header: RequestHeader, message: Request) -> bytes:
-    """A whole request, without the length that frames it."""
+def encode_request(header: RequestHeader, message: Request, encode: Callable[[Message, int], bytes] = encode) -> bytes:
+    """A whole request, without the length that frames it. `encode`: that of `codec` or of `first_uses`."""
     spec = API[header.api_key]
     header_version = spec.request_header_version(header.api_version)
     if header_version == 0:

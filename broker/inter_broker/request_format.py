@@ -5,12 +5,12 @@ Kafka: NodeApiVersions.latestUsableVersion, NetworkClient.parseResponse.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from odradek.protocol.api import API, ApiKey
 from odradek.protocol.codec.codec import decode
 from odradek.protocol.codec.decode_error import DecodeError
-from odradek.protocol.codec.schema import Response
+from odradek.protocol.codec.schema import Message, Response
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.headers import RequestHeader, decode_response_header
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
@@ -18,6 +18,7 @@ from odradek.protocol.messages.api_versions import ApiVersionsRequest
 if TYPE_CHECKING:
     from odradek.protocol.messages.api_versions import ApiVersionsResponse
 
+M = TypeVar("M", bound=Message)
 ResponseT = TypeVar("ResponseT", bound=Response)
 
 SOFTWARE_NAME: Final = "odradek"
@@ -45,7 +46,17 @@ def versions_in_common(response: ApiVersionsResponse) -> dict[int, int]:
     }
 
 
-def decode_answer(frame: memoryview, header: RequestHeader, response_type: type[ResponseT]) -> ResponseT:
+class Decode(Protocol):
+    """`decode` of `codec` or of `first_uses`."""
+
+    def __call__(
+        self, message_type: type[M], buffer: memoryview, version: int, budget: None, position: int, /
+    ) -> M: ...
+
+
+def decode_answer(
+    frame: memoryview, header: RequestHeader, response_type: type[ResponseT], decode: Decode = decode
+) -> ResponseT:
     """The answer to a request. Raises: DecodeError, also if it is the answer to another request."""
     version = header.api_version
     # A broker answers an unsupported ApiVersions in version 0; every version begins with the same error code.

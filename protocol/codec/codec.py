@@ -22,16 +22,17 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from functools import cache
 from struct import error as StructError
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from odradek.protocol.codec.decode_error import DecodeError
-from odradek.protocol.codec.decoder_source import DecoderSource
-from odradek.protocol.codec.encoder_source import EncodeError, EncoderSource, RetainedTags, TooLargeError
+from odradek.protocol.codec.encode_error import EncodeError, RetainedTags, TooLargeError
 from odradek.protocol.codec.field import BYTES_TYPES, Kind
 from odradek.protocol.codec.kept_array import KeptArray
 from odradek.protocol.codec.limits import MAX_DECODED_VALUES, MAX_ENCODED_BYTES, MAX_TAGGED_FIELDS
 from odradek.protocol.codec.schema import Message, RecordsRegion, Struct
-from odradek.protocol.codec.source_writer import SourceWriter
+
+if TYPE_CHECKING:
+    from odradek.protocol.codec.source_writer import SourceWriter
 
 __all__ = [
     "DecodeBudget",
@@ -262,6 +263,9 @@ def size_of(parts: Sequence[Part]) -> int:
 
 def generated_source(message_type: type[Message], version: int) -> str:
     """The decoder and the encoder of one version, to be read by people."""
+    from odradek.protocol.codec.decoder_source import DecoderSource
+    from odradek.protocol.codec.encoder_source import EncoderSource
+
     return f"{DecoderSource(message_type, version).text}\n\n{EncoderSource(message_type, version).text}"
 
 
@@ -290,6 +294,8 @@ def _unencodable(message: Message, version: int, error: Exception) -> EncodeErro
 def _compile_decoder(message_type: type[Message], version: int, kind: int = 0) -> Callable[..., Any]:
     if not message_type.VERSIONS.covers(version):
         raise DecodeError(f"{message_type.__name__} has no version {version}")
+    from odradek.protocol.codec.decoder_source import DecoderSource  # a short command does without: `first_uses.py`
+
     source = DecoderSource(message_type, version, in_steps=kind == IN_STEPS)
     decoder = _compile(source, "decode", message_type, version)
     message_type.DECODERS[version + kind] = decoder
@@ -299,6 +305,8 @@ def _compile_decoder(message_type: type[Message], version: int, kind: int = 0) -
 def _compile_encoder(message_type: type[Message], version: int, kind: int = 0) -> Callable[..., Any]:
     if not message_type.VERSIONS.covers(version):
         raise EncodeError(f"{message_type.__name__} has no version {version}")
+    from odradek.protocol.codec.encoder_source import EncoderSource  # as above
+
     source = EncoderSource(message_type, version, in_steps=kind == IN_STEPS)
     encoder = _compile(source, "encode", message_type, version)
     message_type.ENCODERS[version + kind] = encoder
@@ -311,6 +319,8 @@ def _retaining_encoder(message_type: type[Message], version: int) -> Callable[..
     key = -1 - version  # beside the plain encoders; versions are not negative
     encoder = message_type.ENCODERS.get(key)
     if encoder is None:
+        from odradek.protocol.codec.encoder_source import EncoderSource  # as above
+
         source = EncoderSource(message_type, version, retaining=True)
         encoder = _compile(source, "encode", message_type, version)
         message_type.ENCODERS[key] = encoder

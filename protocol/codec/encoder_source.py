@@ -19,6 +19,7 @@ from struct import pack
 from typing import Final, cast
 
 from odradek.protocol.codec.constructor_source import default_source
+from odradek.protocol.codec.encode_error import EncodeError, RetainedTags, outside_version, wrong_uuid
 from odradek.protocol.codec.kept_array import KeptArray
 from odradek.protocol.codec.limits import MAX_STRING_BYTES
 from odradek.protocol.codec.schema import FRESH, Field, Kind, Message, Primitive, RawTaggedField, Struct
@@ -28,18 +29,6 @@ from odradek.protocol.codec.varint import ONE_BYTE, write_uvarint
 SHARED_PIECE_BYTES: Final = 4096
 """A kept array of at least this size is not copied into a response that is encoded in steps: a response may contain the
 same one many times."""
-
-
-class EncodeError(Exception):
-    """The value cannot be expressed in this version of the message."""
-
-
-class TooLargeError(EncodeError):
-    """The message has more bytes than a frame, or than one answer may need in memory. A request can ask for that."""
-
-
-class RetainedTags(Exception):
-    """The message holds tagged fields that were unknown when it was decoded."""
 
 
 def long_prefix(size: int, is_string: bool) -> bytes:
@@ -59,14 +48,6 @@ def tagged_section(fields: list[RawTaggedField | tuple[int, bytes]]) -> bytes:
     for tag, data in fields:
         pieces += (write_uvarint(tag), write_uvarint(len(data)), data)
     return b"".join(pieces)
-
-
-def outside_version(label: str, version: int) -> EncodeError:
-    return EncodeError(f"Attempted to write a non-default {label} at version {version}")
-
-
-def wrong_uuid(label: str) -> EncodeError:
-    return EncodeError(f"{label} is not a uuid of 16 bytes")
 
 
 _GLOBALS: dict[str, object] = {

@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from odradek.protocol.codec.encoder_source import EncodeError, EncoderSource
+from odradek.protocol.codec.encode_error import EncodeError
+from odradek.protocol.codec.encoder_source import EncoderSource
 from odradek.protocol.codec.field import Field, Kind
 from odradek.protocol.codec.schema import Message, Struct
 from odradek.protocol.codec.source_writer import FORMATS, WIDTHS, SourceWriter, fields_at

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from odradek.broker.network.responses.response_sender import ResponseSender
     from odradek.controller.model.broker_info import SecurityProtocol
     from odradek.protocol.codec.codec import Part
-    from odradek.protocol.codec.encoder_source import EncodeError
+    from odradek.protocol.codec.encode_error import EncodeError
     from odradek.protocol.codec.schema import Request, Response
     from odradek.protocol.headers import RequestHeader
     from odradek.timer.sliced_work import SlicedWork

@@ -19,8 +19,9 @@ from odradek.broker.inter_broker.request_format import (
 )
 from odradek.broker.tools.command.socket_loop import READ, WRITE, Event, wait_for
 from odradek.protocol.api import API, ApiKey
-from odradek.protocol.codec.codec import EncodeError
 from odradek.protocol.codec.decode_error import DecodeError
+from odradek.protocol.codec.encode_error import EncodeError
+from odradek.protocol.codec.first_uses import decode, encode
 from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.framing import frame_prefix
@@ -193,7 +194,7 @@ class SocketLink:
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         header = RequestHeader(ApiKey(request.API_KEY), version, self._correlation_id, self._config.client_id)
         try:
-            return header, encode_request(header, request)
+            return header, encode_request(header, request, encode)
         except EncodeError as error:
             raise VersionMismatch(f"No common version with {self._address} can encode this request: {error}") from error
 
@@ -203,7 +204,7 @@ class SocketLink:
         header, encoded = self._encoded(request, version)
         frame = await self._send_and_receive(sock, encoded, until_ms)
         try:
-            return decode_answer(memoryview(frame), header, response_type)
+            return decode_answer(memoryview(frame), header, response_type, decode)
         except DecodeError as error:
             raise ConnectionAbortedError(f"{self._address} sent an invalid answer to {header}: {error}") from error
 

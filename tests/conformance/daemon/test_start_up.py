@@ -105,6 +105,7 @@ def test_a_command_for_records_loads_few_modules(command: str, modules_max: int)
     assert names & {"dataclasses", "datetime", "hashlib", "json", "pathlib", "random", "secrets"} == set()
     own = {name for name in names if name.startswith("odradek.")}
     assert len(own) <= modules_max, sorted(own)
+    assert not {name for name in own if name.endswith("coder_source")}, "no functions are generated for a few messages"
 
 
 def test_a_broker_that_serves_loads_what_it_uses(tmp_path: Path) -> None:

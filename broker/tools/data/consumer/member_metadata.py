@@ -11,8 +11,8 @@ from struct import Struct
 from struct import error as StructError
 from typing import Final, NamedTuple, TypeVar
 
-from odradek.protocol.codec.codec import decode, encode
 from odradek.protocol.codec.decode_error import DecodeError
+from odradek.protocol.codec.first_uses import decode, encode
 from odradek.protocol.codec.schema import Message, array, int32
 from odradek.protocol.messages.consumer_protocol import (
     AssignmentTopicPartition,
