@@ -20,6 +20,7 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from odradek.broker.tools.command.help_format import HelpFormat
 from odradek.broker.tools.command.output import Form, Output
 from odradek.broker.tools.command.terminal_text import write
 from odradek.broker.tools.dump_log import index_dump, record_decoders
@@ -88,6 +89,7 @@ def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="odradek dump-log",
         description="Print log files and indexes, useful for debugging a seemingly corrupt log segment.",
+        formatter_class=HelpFormat,
     )
     add = parser.add_argument
     add("--files", required=True, metavar="file1,file2,...", help="the data and index files, separated by commas")
@@ -178,10 +180,12 @@ class _Dump:
         )
 
     def _decoder(self) -> RecordDecoder:
-        if self._options.offsets_decoder:
-            return record_decoders.offsets_decoder
-        if self._options.transaction_log_decoder:
-            return record_decoders.transaction_log_decoder
+        if self._options.offsets_decoder or self._options.transaction_log_decoder:
+            from odradek.broker.tools.dump_log import coordinator_decoders  # a fifth of the start of the command
+
+            if self._options.offsets_decoder:
+                return coordinator_decoders.offsets_decoder
+            return coordinator_decoders.transaction_log_decoder
         value = self._bytes_decoder(self._options.value_decoder_class)
         return record_decoders.plain_decoder(self._bytes_decoder(self._options.key_decoder_class), value)
 

@@ -18,7 +18,6 @@ from odradek.broker.tools.dump_log.java_text import absolute_path, optional_long
 from odradek.broker.tools.dump_log.rows import pairs
 from odradek.protocol.records.layout import MAX_INT32, NO_TIMESTAMP
 from odradek.storage.log_files import INDEX_FILE_SUFFIX, LOG_FILE_SUFFIX
-from odradek.storage.producers.producer_state_manager import CorruptSnapshotError, decode_snapshot
 from odradek.storage.segment import offset_index, time_index, transaction_index
 from odradek.storage.segment.read_only_files import open_offset_index, open_records, open_time_index
 
@@ -149,6 +148,9 @@ def dump_txn_index(path: str, rows: Rows) -> None:
 
 def dump_snapshot(path: str, rows: Rows, complain: Write) -> None:
     """Print the producers. A corrupt snapshot is reported through `complain` and is no error."""
+    # A quarter of the start of the command, which mostly prints logs.
+    from odradek.storage.producers.producer_state_manager import CorruptSnapshotError, decode_snapshot
+
     with open(path, "rb") as file:
         content = file.read()
     try:

@@ -11,8 +11,7 @@ from __future__ import annotations
 import os
 import re
 from array import array
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.broker.tools.dump_log.batch_facts import (
     TIMESTAMP_TYPES,
@@ -25,29 +24,18 @@ from odradek.broker.tools.dump_log.batch_facts import (
     size,
 )
 from odradek.broker.tools.dump_log.java_text import optional_long, parse_long
-from odradek.broker.tools.dump_log.rows import pairs
-from odradek.protocol.codec.codec import DecodeError, decode
-from odradek.protocol.message_json import Json, json_text, to_json
-from odradek.protocol.messages.control_records import (
-    KRaftVersionRecord,
-    SnapshotFooterRecord,
-    SnapshotHeaderRecord,
-    VotersRecord,
-)
 from odradek.protocol.records.batch import AnyBatch, LegacyBatch, RecordBatch
 from odradek.protocol.records.compression import CompressionType
-from odradek.protocol.records.control import ControlRecordType, EndTransactionMarker
-from odradek.protocol.records.errors import CorruptRecordError, InvalidRecordError
+from odradek.protocol.records.errors import CorruptRecordError
 from odradek.protocol.records.layout import BATCH_OVERHEAD, MAGIC_POSITION, MAGIC_V0, MAGIC_V2, MAX_INT32
 from odradek.protocol.records.record import Record
 from odradek.storage.segment.read_only_files import open_records
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from odradek.broker.tools.dump_log.record_decoders import RecordDecoder
     from odradek.broker.tools.dump_log.rows import Rows
-    from odradek.protocol.codec.schema import Message
     from odradek.storage.segment.file_records import BatchPosition, FileRecords
 
 LOG_SUFFIX: Final = ".log"
@@ -59,16 +47,9 @@ _KRAFT_BOOTSTRAP_FILE: Final = "bootstrap.checkpoint"
 _KRAFT_SNAPSHOT_NAME: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint", re.ASCII)
 _MAX_INT8: Final = 127
 """The highest magic. A larger byte is negative, which Kafka treats as an old magic."""
-_KRAFT_CONTROL_RECORDS: Final[Mapping[ControlRecordType, tuple[str, type[Message]]]] = {
-    ControlRecordType.SNAPSHOT_HEADER: ("SnapshotHeader", SnapshotHeaderRecord),
-    ControlRecordType.SNAPSHOT_FOOTER: ("SnapshotFooter", SnapshotFooterRecord),
-    ControlRecordType.KRAFT_VERSION: ("KRaftVersion", KRaftVersionRecord),
-    ControlRecordType.KRAFT_VOTERS: ("KRaftVoters", VotersRecord),
-}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogDumpOptions:
+class LogDumpOptions(NamedTuple):
     """How much of a log is printed."""
 
     decoder: RecordDecoder
@@ -182,7 +163,9 @@ class _LogPrinter:
                 keys = ",".join(header_key(key) for key, _ in record.headers)
                 self._write(f"{_metadata(batch, record)} sequence: {record.sequence} headerKeys: [{keys}]")
                 if batch.is_control:
-                    self._write(_control(record))
+                    from odradek.broker.tools.dump_log import control_facts  # the plain case does not pay for it
+
+                    self._write(control_facts.control_text(record))
                 prefix = " "
             self._print_contents(record, prefix, is_control=batch.is_control)
 
@@ -226,7 +209,9 @@ class _JsonPrinter(_LogPrinter):
             facts = record_facts(batch, record)
             facts |= {"sequence": record.sequence, "headerKeys": [header_key(key) for key, _ in record.headers]}
             if batch.is_control:
-                facts |= _control_facts(record)
+                from odradek.broker.tools.dump_log import control_facts  # as above
+
+                facts |= control_facts.control_facts(record)
             self._print_record(record, facts, is_control=batch.is_control)
 
     def _print_messages(self, batch: LegacyBatch) -> None:
@@ -261,29 +246,6 @@ def _metadata(batch: AnyBatch, record: Record) -> str:
         f"| offset: {record.offset} {TIMESTAMP_TYPES[batch.timestamp_type]}: {record.timestamp} "
         f"keySize: {size(record.key)} valueSize: {size(record.value)}"
     )
-
-
-def _control(record: Record) -> str:
-    facts = _control_facts(record)
-    message = next(iter(facts.values()))
-    # A message of KRaft has no colon behind its name.
-    return f" {next(iter(facts))} {json_text(message)}" if isinstance(message, dict) else f" {pairs(facts)}"
-
-
-def _control_facts(record: Record) -> dict[str, Json]:
-    kind = ControlRecordType.parse(record.key)
-    if kind in (ControlRecordType.ABORT, ControlRecordType.COMMIT):
-        marker = EndTransactionMarker.from_record(record)
-        return {"endTxnMarker": marker.type.name, "coordinatorEpoch": marker.coordinator_epoch}
-    if kind in _KRAFT_CONTROL_RECORDS:
-        name, message_type = _KRAFT_CONTROL_RECORDS[kind]
-        try:
-            message = decode(message_type, record.value or b"", 0)
-        except DecodeError as error:
-            raise InvalidRecordError(str(error)) from error
-        return {name: to_json(message, 0)}
-    type_id = int.from_bytes((record.key or b"")[2:4], "big", signed=True)
-    return {"controlType": f"{kind.name}({type_id})"}
 
 
 def _boolean(value: bool) -> str:

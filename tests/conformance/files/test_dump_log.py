@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.tools.dump_log.record_decoders import RECORD_TYPES
+from odradek.broker.tools.dump_log.coordinator_decoders import RECORD_TYPES
 from odradek.protocol.codec.codec import encode
 from odradek.protocol.codec.schema import Message
 from odradek.protocol.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription

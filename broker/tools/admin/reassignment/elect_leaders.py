@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.tools.admin.client.admin_client import run
-from odradek.broker.tools.admin.reassignment.reassignment_plan import parse_partitions
 from odradek.broker.tools.command.arguments import add_client_options, command_parser, file_text
 from odradek.broker.tools.command.failures import CommandFailed, check, error_text
 from odradek.protocol.errors import ErrorCode
@@ -55,6 +54,8 @@ async def _elect(client: AdminClient, out: Output, options: argparse.Namespace) 
     if options.topic is not None:
         asked = [TopicPartition(options.topic, options.partition)]
     elif options.path_to_json_file is not None:
+        from odradek.broker.tools.admin.reassignment.reassignment_plan import parse_partitions  # loads JSON
+
         asked = parse_partitions(options.path_to_json_file)
     election_type = options.election_type
     request = ElectLeadersRequest(

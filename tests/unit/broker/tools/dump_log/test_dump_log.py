@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -175,3 +177,11 @@ def test_json_of_nothing(capsys: Captured, tmp_path: Path) -> None:
     log = tmp_path / f"{0:020d}.log"
     log.write_bytes(b"")
     assert as_json(capsys, "--files", str(log)) == []
+
+
+def test_a_dump_of_a_log_loads_nothing_for_other_files() -> None:
+    """Snapshots and the coordinators' topics took two fifths of its start."""
+    program = "import sys, odradek.broker.tools.dump_log.dump_log; print(*sys.modules)"
+    names = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout.split()
+    assert "odradek.storage.segment.file_records" in names
+    assert not {"dataclasses", "logging", "odradek.protocol.codec.codec", "odradek.storage.append_info"} & {*names}
