@@ -1,7 +1,8 @@
 """Sends the requests of producers and consumers: to leaders, to coordinators, and to any broker for metadata.
 
-Each broker has one link for each purpose, so that a fetch that waits for records delays no heartbeat. Metadata is asked
-from any broker that is known, the bootstrap servers last.
+Each broker has one link for each purpose, so that a fetch that waits for records delays no heartbeat. What is answered
+at once, metadata and ListOffsets, has one link together. Metadata is asked from any broker that is known, the bootstrap
+servers last.
 
 Kafka: NetworkClient, ConsumerNetworkClient.
 """

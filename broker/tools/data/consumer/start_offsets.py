@@ -18,13 +18,13 @@ from odradek.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from odradek.protocol.topic_partition import TopicPartition
-from odradek.storage.offsets import SpecialTimestamp
 
 if TYPE_CHECKING:
     from odradek.broker.tools.data.client.data_client import DataClient
 
-LATEST: Final = SpecialTimestamp.LATEST
-EARLIEST: Final = SpecialTimestamp.EARLIEST
+LATEST: Final = -1
+EARLIEST: Final = -2
+"""As in `storage.offsets.SpecialTimestamp`, whose module takes a hundredth of the start of a command."""
 
 
 async def find_offsets(
@@ -66,7 +66,7 @@ async def list_offsets(
             replica_id=-1, isolation_level=int(read_committed), topics=list(_topics(keys, timestamps))
         )
         try:
-            response = await client.ask(leader, request, ListOffsetsResponse, purpose="fetch-offsets")
+            response = await client.ask(leader, request, ListOffsetsResponse, purpose="metadata")
         except OSError:
             continue
         for topic in response.topics:
