@@ -18,13 +18,13 @@ from odradek.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage.offsets import SpecialTimestamp
 
 if TYPE_CHECKING:
     from odradek.broker.tools.data.client.data_client import DataClient
 
-LATEST: Final = -1
-EARLIEST: Final = -2
-"""As in `storage.offsets.SpecialTimestamp`, whose module takes a hundredth of the start of a command."""
+LATEST: Final = SpecialTimestamp.LATEST
+EARLIEST: Final = SpecialTimestamp.EARLIEST
 
 
 async def find_offsets(

@@ -4,7 +4,7 @@ import pytest
 
 from odradek.broker.tools.command.failures import CommandFailed
 from odradek.broker.tools.data.consumer.offset_choice import BEGINNING, END, OffsetChoice, Origin
-from odradek.broker.tools.data.consumer.start_offsets import EARLIEST, LATEST, find_offsets
+from odradek.broker.tools.data.consumer.start_offsets import find_offsets
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartitionResponse,
@@ -14,7 +14,6 @@ from odradek.protocol.messages.list_offsets import (
 )
 from odradek.protocol.records.record import SimpleRecord
 from odradek.protocol.topic_partition import TopicPartition
-from odradek.storage.offsets import SpecialTimestamp
 from tests.support.clusters.data_cluster import DataCluster
 from tests.support.virtual_test import virtual_test
 
@@ -92,7 +91,3 @@ async def test_an_error_that_stays() -> None:
     )
     with pytest.raises(CommandFailed, match="t-0: The message format version"):
         await found(cluster, {A: OffsetChoice(Origin.TIMESTAMP, 1)})
-
-
-def test_the_timestamps_are_those_of_the_protocol() -> None:
-    assert (LATEST, EARLIEST) == (SpecialTimestamp.LATEST, SpecialTimestamp.EARLIEST)
