@@ -93,6 +93,7 @@ def _fetch(partitions: int) -> Callable[[Caller], bytes]:
 def _heartbeat(client: Caller) -> bytes:
     """Of the only member of a group, whose session does not end during the measurement."""
     client.call(build(ApiKey.FIND_COORDINATOR, coordinator_keys=["g"]), 4)
+    _wait_for_offsets_topic(client)
     protocols = [{"name": "range", "metadata": b""}]
     settings = {"group_id": "g", "session_timeout_ms": 1_800_000, "rebalance_timeout_ms": 1_800_000}
     member_id, error, joined = "", ErrorCode.MEMBER_ID_REQUIRED, None
@@ -112,6 +113,13 @@ def _heartbeat(client: Caller) -> bytes:
     answer: Any = client.call(heartbeat, 4)
     assert answer.error_code == ErrorCode.NONE, answer
     return _bytes_of(heartbeat, 4)
+
+
+def _wait_for_offsets_topic(client: Caller) -> None:
+    """Until the broker's metadata has it, each heartbeat looks for it again, which would be counted."""
+    described: Any = None
+    while described is None or described.topics[0].error_code != ErrorCode.NONE:
+        described = client.call(build(ApiKey.METADATA, topics=[{"name": "__consumer_offsets"}]), 12)
 
 
 LOADS: Final = (
