@@ -44,6 +44,7 @@ class _Server:
 
     async def start(self) -> None:
         self.events.append("start")
+        self.collects = gc.isenabled()
         if self.start_error is not None:
             raise self.start_error
         try:
@@ -316,3 +317,13 @@ def test_garbage_collector_looks_at_few_objects_at_a_time() -> None:
     assert len(kept) == 200_000
     assert len(looked_through) >= 5
     assert max(looked_through) <= 12_000
+
+
+def test_garbage_is_collected_from_the_start_on(broker: type[_Server], process: _Process) -> None:
+    """`odradek serve` turns collections off while modules are imported."""
+    gc.disable()
+    try:
+        serve_until(lambda: process.handlers[signal.SIGTERM](), broker, process)
+    finally:
+        gc.enable()
+    assert broker.instance.collects
