@@ -28,7 +28,7 @@ def test_its_lines(filled: DataCluster, capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_json(filled: DataCluster, capsys: pytest.CaptureFixture[str]) -> None:
-    detailed = ["--show-detailed-stats", "--reporting-interval", "1", "--timeout", "20", "--print-metrics"]
+    detailed = ["--show-detailed-stats", "--reporting-interval", "1", "--timeout", "500", "--print-metrics"]
     assert main([*BASE, "--messages", "65", "--json", *detailed]) == 0
     captured = capsys.readouterr()
     found = json.loads(captured.out)
@@ -40,10 +40,10 @@ def test_json(filled: DataCluster, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_too_few_records(filled: DataCluster, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = [*BASE, "--messages", "65", "--timeout", "20", "--hide-header", "--show-detailed-stats"]
+    arguments = [*BASE, "--messages", "65", "--timeout", "500", "--hide-header", "--show-detailed-stats"]
     assert main([*arguments, "--reporting-interval", "1"]) == 0
     *lines, warning = capsys.readouterr().out.splitlines()
-    assert warning.startswith("WARNING: Exiting before consuming the expected number of messages: timeout (20 ms)")
+    assert warning.startswith("WARNING: Exiting before consuming the expected number of messages: timeout (500 ms)")
     assert lines
     assert all(len(line.split(", ")) == 10 and line.split(", ")[1] == "0" for line in lines)
 
