@@ -1,13 +1,20 @@
 """How `make test` shares the suite among processes.
 
-A module of tests is run by one process. Most modules wait, for sessions that expire and processes that start, so there
-are two processes for each processor; the fast tests compute, and get one. The modules that take longest are begun
-first: at the end, no process has a long one left while the others have nothing to do.
+A module of tests is run by one process. Most modules wait, for sessions that expire and processes that start, and leave
+half of a processor's time to others; the fast tests compute. So the queue of modules has two ends: most processes take
+modules from the front, where those are that take longest, and some take them from the back, where the fast ones are. A
+processor then has something to compute while the others wait, and at the end no process has a long module left while
+the others have nothing to do.
 """
 
 from __future__ import annotations
 
 from typing import Final
+
+import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 OPTIONS: Final = ("-n", "auto", "--dist", "loadscope", "--no-loadscope-reorder")
 """What `make test` tells pytest."""
@@ -20,6 +27,7 @@ LONGEST: Final = (
     "tests/conformance/spark/test_spark_cluster.py",
     "tests/conformance/spark/test_spark_trouble.py",
     "tests/crash/test_kill9.py",
+    "tests/conformance/clients/test_older_releases.py",
     "tests/conformance/files/test_interchange.py",
     "tests/conformance/transactions/test_idempotence.py",
     "tests/simulation/test_simulation.py",
@@ -30,6 +38,8 @@ LONGEST: Final = (
     "tests/conformance/cluster/faults/test_clean_stops.py",
     "tests/simulation/test_clean_stops.py",
     "tests/crash/test_kill9_compaction.py",
+    "tests/conformance/clients/test_data_commands.py",
+    "tests/conformance/transactions/test_transactions_survive.py",
 )
 """The modules that take longer than half a minute, the longest first."""
 
@@ -37,14 +47,43 @@ FAST: Final = ("tests/unit/", "tests/golden/", "tests/documentation/", "tests/te
 """Where the tests of `make test-unit` are."""
 
 MOST_PROCESSES: Final = 8
-"""Each process starts brokers and JVMs of its own, which takes memory."""
+"""That take modules which wait: each starts brokers and JVMs of its own, which takes memory."""
 
 
 def processes(processors: int, *, for_fast_tests: bool) -> int:
     """How many processes run tests on that many processors."""
-    return processors if for_fast_tests else min(2 * processors, MOST_PROCESSES)
+    if for_fast_tests:
+        return processors
+    waiting = min(2 * processors, MOST_PROCESSES)
+    return waiting + max(1, waiting // 4)
+
+
+def from_back(count: int) -> int:
+    """How many of so many processes begin at the back."""
+    return max(1, count // 5)
 
 
 def turn(module: str) -> int:
     """Sorts modules, given as paths: first those of `LONGEST`, the fast ones last."""
     return LONGEST.index(module) if module in LONGEST else len(LONGEST) + module.startswith(FAST)
+
+
+class FromBothEnds(LoadScopeScheduling):
+    """Gives the modules to processes; the last of these get them from the back of the queue."""
+
+    def __init__(self, config: pytest.Config, log: Producer | None = None) -> None:
+        super().__init__(config, log)
+        self._places: dict[str, int] = {}
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        """Unlike that of the base class, it does not look through all the tests for each of them."""
+        if not self._places:
+            assert self.collection is not None
+            self._places = {test: place for place, test in enumerate(self.collection)}
+        module, unit = self.workqueue.popitem(last=self._takes_from_back(node))
+        begun = {name: given for name, given in self.assigned_work[node].items() if not all(given.values())}
+        self.assigned_work[node] = {**begun, module: unit}
+        node.send_runtest_some([self._places[test] for test, is_done in unit.items() if not is_done])
+
+    def _takes_from_back(self, node: WorkerController) -> bool:
+        return int(node.gateway.id.removeprefix("gw")) >= self.numnodes - from_back(self.numnodes)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from tests.scheduling import FAST, LONGEST, MOST_PROCESSES, OPTIONS, processes, turn
+from tests.scheduling import FAST, LONGEST, MOST_PROCESSES, OPTIONS, FromBothEnds, processes, turn
 from tests.support.processes.apache.jvm import REPOSITORY
 
 
@@ -36,7 +38,46 @@ def test_the_longest_come_first_and_the_fast_last() -> None:
     assert sorted([*modules, LONGEST[0]], key=turn) == [LONGEST[0], LONGEST[1], modules[1], modules[0], modules[3]]
 
 
-@pytest.mark.parametrize(("processors", "whole", "fast"), [(1, 2, 1), (2, 4, 2), (16, MOST_PROCESSES, 16)])
+@pytest.mark.parametrize(("processors", "whole", "fast"), [(1, 3, 1), (2, 5, 2), (16, MOST_PROCESSES + 2, 16)])
 def test_most_of_the_suite_waits_and_the_fast_tests_compute(processors: int, whole: int, fast: int) -> None:
     assert processes(processors, for_fast_tests=False) == whole
     assert processes(processors, for_fast_tests=True) == fast
+
+
+class Process:
+    """What the queue knows of a process that runs tests."""
+
+    def __init__(self, number: int) -> None:
+        self.gateway = SimpleNamespace(id=f"gw{number}")
+        self.shutting_down = False
+        self.given: list[list[int]] = []
+
+    def send_runtest_some(self, places: list[int]) -> None:
+        self.given.append(places)
+
+    def shutdown(self) -> None:
+        self.shutting_down = True
+
+
+def test_the_last_process_begins_at_the_back_of_the_queue() -> None:
+    option = SimpleNamespace(loadscopereorder=False, debug=False)
+    config: Any = SimpleNamespace(getvalue=lambda name: {"tx": ["3*popen"]}[name], option=option)
+    queue = FromBothEnds(config)
+    nodes: list[Any] = [Process(number) for number in range(3)]
+    collected = [f"tests/test_{module}.py::test_{number}" for module in "abcdefg" for number in range(3)]
+    for node in nodes:
+        queue.add_node(node)
+        queue.add_node_collection(node, collected)
+    queue.schedule()
+    assert [node.given for node in nodes] == [[[0, 1, 2]], [[3, 4, 5]], [[18, 19, 20]]]
+
+    for node, module in ((2, "g"), (0, "a"), (1, "b"), (2, "f")):
+        for number in range(3):
+            queue.mark_test_complete(nodes[node], collected.index(f"tests/test_{module}.py::test_{number}"))
+    assert [node.given[1:] for node in nodes] == [[[6, 7, 8]], [[9, 10, 11]], [[15, 16, 17], [12, 13, 14]]]
+    assert not queue.tests_finished
+    for node, module in ((2, "e"), (0, "c"), (1, "d")):
+        for number in range(3):
+            queue.mark_test_complete(nodes[node], collected.index(f"tests/test_{module}.py::test_{number}"))
+    assert queue.tests_finished
+    assert all(node.shutting_down for node in nodes)
