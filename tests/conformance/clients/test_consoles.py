@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 
 from tests.support.broker import Broker
-from tests.support.processes.apache.jvm import QUICK_START, java_executable, libs_dir
+from tests.support.processes.apache.jvm import program_command
 
 pytestmark = pytest.mark.oracle
 
@@ -30,7 +30,7 @@ OF_ONE_TARGET: Final = frozenset({"zookeeper.connect", "zookeeper.session.timeou
 
 
 def answers_of(broker: Broker) -> dict[str, object]:
-    command = [java_executable(), *QUICK_START, "-cp", f"{libs_dir()}/*", str(PROGRAM), broker.bootstrap]
+    command = program_command(PROGRAM, broker.bootstrap)
     finished = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert finished.returncode == 0, finished.stderr[-3000:]
     answers: dict[str, object] = dict(json.loads(line) for line in finished.stdout.splitlines())

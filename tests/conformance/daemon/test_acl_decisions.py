@@ -10,7 +10,7 @@ from random import Random
 from odradek.controller.model.acls import AccessControlEntry, AclBinding, ResourcePattern
 from tests.support.acls.acl_model import Case, answers_of, change_one, random_case
 from tests.support.acls.authorizers import brokers
-from tests.support.processes.apache.jvm import QUICK_START, java_executable, libs_dir
+from tests.support.processes.apache.jvm import program_command
 
 PROGRAM = Path(__file__).parents[2] / "support" / "jvm" / "AclOracle.java"
 CASES = 5_000
@@ -51,7 +51,7 @@ def set_line(pattern: ResourcePattern, entries: frozenset[AccessControlEntry]) -
 
 def test_decisions_are_those_of_apache_kafka() -> None:
     lines, answers = asyncio.run(decisions(Random(3)))
-    command = [java_executable(), *QUICK_START, "-cp", f"{libs_dir()}/*", str(PROGRAM)]
+    command = program_command(PROGRAM)
     data = "\n".join(lines).encode()
     finished = subprocess.run(command, input=data, capture_output=True, timeout=60, check=False)
     assert finished.returncode == 0, finished.stderr.decode()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from odradek.storage.cleaning.clean_job import CleanJob
-from tests.support.processes.apache.jvm import QUICK_START, java_executable, libs_dir
+from tests.support.processes.apache.jvm import QUICK_START, program_command
 
 PROGRAM = Path(__file__).parents[1] / "jvm" / "CleanerOracle.java"
 TIMEOUT_S = 300
@@ -30,7 +30,7 @@ def apache_clean(
     overrides: Mapping[str, str], jobs: Sequence[tuple[Path, CleanJob]], options: Sequence[str] = QUICK_START
 ) -> list[ApacheCleaned]:
     """Clean each directory, in which the job's log lies, in one JVM and one after the other."""
-    command = [java_executable(), *options, "-cp", f"{libs_dir()}/*", str(PROGRAM)]
+    command = program_command(PROGRAM, options=options)
     command += [f"{key}={value}" for key, value in overrides.items()]
     for directory, job in jobs:
         command += ["clean", str(directory), str(job.first_dirty_offset), str(job.first_uncleanable_offset)]

@@ -23,7 +23,7 @@ import kafka.admin
 from aiokafka.structs import TopicPartition as AiokafkaTopicPartition
 from kafka.structs import TopicPartition as KafkaPythonTopicPartition
 
-from tests.support.processes.apache.jvm import QUICK_START, java_executable, libs_dir
+from tests.support.processes.apache.jvm import program_command
 from tests.support.testing.kafka_python import commit_after_rebalance
 
 PROGRAM = Path(__file__).parents[1] / "jvm" / "FaultedClient.java"
@@ -310,7 +310,7 @@ class Java:
     """Apache Kafka's own client, in one JVM for all pieces of work."""
 
     def __init__(self) -> None:
-        command = [java_executable(), *QUICK_START, "-cp", f"{libs_dir()}/*", str(PROGRAM)]
+        command = program_command(PROGRAM)
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )

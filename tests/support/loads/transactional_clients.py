@@ -17,7 +17,7 @@ from aiokafka.structs import TopicPartition as AiokafkaTopicPartition
 from kafka.structs import OffsetAndMetadata as KafkaPythonOffsetAndMetadata
 from kafka.structs import TopicPartition as KafkaPythonTopicPartition
 
-from tests.support.processes.apache.jvm import QUICK_START, java_executable, libs_dir
+from tests.support.processes.apache.jvm import program_command
 
 T = TypeVar("T")
 
@@ -425,7 +425,7 @@ class JavaTransactions:
 
     def execute(self, *words: str) -> str:
         if self._process is None:
-            command = [java_executable(), *QUICK_START, "-cp", f"{libs_dir()}/*", str(PROGRAM)]
+            command = program_command(PROGRAM)
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
             )

@@ -11,6 +11,9 @@ from typing import Final
 
 import psutil
 
+LOOK_INTERVAL_S: Final = 0.2
+"""Who has which children is read from all processes of the machine."""
+
 STALLED_AFTER_S: Final = 60
 STALLED_CPU_S: Final = 0.2
 """A process that uses less than this in `STALLED_AFTER_S` waits for something else than a core."""
@@ -24,13 +27,17 @@ class ProcessorTime:
         self._limit_s = limit_s
         self._begun_s = self._last_s = self._used_s()
         self._last_look_s = time.monotonic()
+        self._next_look_s = self._last_look_s
 
     def refusal(self) -> str | None:
         """Why one should wait no longer; None while the process makes progress within its limit."""
+        now_s = time.monotonic()
+        if now_s < self._next_look_s:
+            return None
+        self._next_look_s = now_s + LOOK_INTERVAL_S
         used_s = self._used_s()
         if used_s - self._begun_s > self._limit_s:
             return f"within {self._limit_s} s of processor time"
-        now_s = time.monotonic()
         if used_s - self._last_s > STALLED_CPU_S:
             self._last_s, self._last_look_s = used_s, now_s
         elif now_s - self._last_look_s > STALLED_AFTER_S:

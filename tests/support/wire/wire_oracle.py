@@ -15,7 +15,7 @@ from typing import NamedTuple
 from odradek.protocol.codec.codec import encode
 from odradek.protocol.codec.schema import Message
 from odradek.protocol.message_json import to_json
-from tests.support.processes.apache.jvm import KAFKA_VERSION, QUICK_START, java_executable, libs_dir
+from tests.support.processes.apache.jvm import KAFKA_VERSION, program_command
 from tests.support.wire.messages import every_message, random_struct
 
 PROGRAM = Path(__file__).parents[1] / "jvm" / "WireOracle.java"
@@ -59,7 +59,7 @@ def kafka_errors() -> list[KafkaErrorCode]:
 
 
 def _run(text: str, *arguments: str) -> list[str]:
-    command = [java_executable(), *QUICK_START, "-cp", f"{libs_dir()}/*", str(PROGRAM), *arguments]
+    command = program_command(PROGRAM, *arguments)
     finished = subprocess.run(command, input=text.encode(), capture_output=True, timeout=120, check=False)
     assert finished.returncode == 0, finished.stderr.decode()
     return finished.stdout.decode().splitlines()

@@ -15,7 +15,7 @@ import pytest
 from odradek.broker.config.config_providers import resolve_variables
 from odradek.storage.config.config_def import ConfigError
 from tests.support.broker import FAST_SETTINGS
-from tests.support.processes.apache.jvm import QUICK_START, java_executable, libs_dir
+from tests.support.processes.apache.jvm import program_command
 from tests.support.processes.odradek_process import OdradekBroker
 from tests.unit.broker.config.test_config_providers import CLASSES, PROVIDERS
 
@@ -29,7 +29,7 @@ def word(text: str) -> str:
 
 def apache(cases: list[dict[str, str]]) -> list[str]:
     lines = [" ".join(word(text) for pair in case.items() for text in pair) for case in cases]
-    command = [java_executable(), *QUICK_START, "-cp", f"{libs_dir()}/*", str(PROGRAM)]
+    command = program_command(PROGRAM)
     finished = subprocess.run(command, input="\n".join(lines).encode(), capture_output=True, timeout=60, check=False)
     assert finished.returncode == 0, finished.stderr.decode()
     return [b64decode(answer).decode() for answer in finished.stdout.decode().splitlines()]

@@ -11,7 +11,7 @@ from pathlib import Path
 from odradek.broker.config.password_encoder import CBC, GCM, PasswordEncoder
 from odradek.protocol.api import ApiKey
 from odradek.storage.config.config_def import Password
-from tests.support.processes.apache.jvm import QUICK_START, java_executable, libs_dir
+from tests.support.processes.apache.jvm import program_command
 from tests.support.processes.odradek_process import OdradekBroker
 from tests.support.waiting import eventually
 from tests.support.wire.raw_client import RawClient
@@ -41,7 +41,7 @@ def line(verb: str, encoder: PasswordEncoder, text: str) -> str:
 
 
 def apache(lines: list[str]) -> list[str]:
-    command = [java_executable(), *QUICK_START, "-cp", f"{libs_dir()}/*", str(PROGRAM)]
+    command = program_command(PROGRAM)
     finished = subprocess.run(command, input="\n".join(lines).encode(), capture_output=True, timeout=60, check=False)
     assert finished.returncode == 0, finished.stderr.decode()
     return [b64decode(answer).decode() for answer in finished.stdout.decode().splitlines()]

@@ -7,9 +7,13 @@ halves the time of every start; without it everything runs, only slower.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
+import subprocess
+import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -24,11 +28,17 @@ class JvmMissingError(AssertionError):
 
 OWN_LIBS = REPOSITORY / ".cache" / "jvm" / "libs"
 SHARED_CLASSES = OWN_LIBS / "kafka.jsa"
+AT_ITS_ADDRESS = ("-XX:+UnlockDiagnosticVMOptions", "-XX:ArchiveRelocationMode=0")
+"""Else a JVM maps the archive at a random address, and changes each pointer in it."""
+
 QUICK_START = (
-    *("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"),
+    *("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", *AT_ITS_ADDRESS),
     *([f"-XX:SharedArchiveFile={SHARED_CLASSES}"] if SHARED_CLASSES.is_file() else []),
 )
 """For JVMs that do not live long. Without the archive, or with other jars, they read their classes from the jars."""
+
+PROGRAMS = REPOSITORY / ".cache" / "jvm" / "programs"
+"""Where the Java programs of the tests are, compiled."""
 
 
 @cache
@@ -57,3 +67,31 @@ def java_executable() -> str:
 def java_command(main_class: str, *arguments: str, options: Sequence[str] = QUICK_START) -> list[str]:
     """The command line that runs `main_class` of Kafka's jars."""
     return [java_executable(), *options, "-cp", f"{libs_dir()}/*", main_class, *arguments]
+
+
+def program_command(
+    source: Path, *arguments: str, options: Sequence[str] = QUICK_START, class_path: str | None = None
+) -> list[str]:
+    """The command line that runs a program of one file, with Kafka's jars or another class path.
+
+    It is compiled once: `java FILE` compiles in each start, which takes four times as long as the start itself.
+    """
+    class_path = f"{libs_dir()}/*" if class_path is None else class_path
+    whole_path = f"{class_path}{os.pathsep}{compiled(source, class_path)}"
+    return [java_executable(), *options, "-cp", whole_path, source.stem, *arguments]
+
+
+@cache
+def compiled(source: Path, class_path: str) -> Path:
+    """The directory with the classes of a program; other processes may make it at the same time."""
+    made_of = f"{KAFKA_VERSION} {class_path} ".encode() + source.read_bytes()
+    directory = PROGRAMS / f"{source.stem}-{hashlib.sha256(made_of).hexdigest()[:16]}"
+    if not directory.is_dir():
+        PROGRAMS.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=PROGRAMS) as name:
+            made = Path(name) / "classes"
+            javac = Path(java_executable()).resolve().with_name("javac")
+            subprocess.run([javac, "-nowarn", "-cp", class_path, "-d", made, source], check=True, capture_output=True)
+            with suppress(OSError):  # it is there meanwhile
+                made.rename(directory)
+    return directory

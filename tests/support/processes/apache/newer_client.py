@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from tests.support.processes.apache.jvm import QUICK_START, REPOSITORY, JvmMissingError, java_executable, libs_dir
+from tests.support.processes.apache.jvm import QUICK_START, REPOSITORY, JvmMissingError, libs_dir, program_command
 
 RELEASE: Final = "4.1.0"
 VALUE: Final = b"from java 4"
@@ -26,7 +26,7 @@ def write_and_read(config: Path, topic: str, count: int, *options: str) -> set[b
     if not _JAR.is_file():
         raise JvmMissingError(f"{_JAR} is not there: run `make .cache/releases/.complete`")
     path = ":".join(map(str, (_JAR, *(jar for name in _NEEDED_JARS for jar in libs_dir().glob(f"{name}-*.jar")))))
-    command = [java_executable(), *QUICK_START, *options, "-cp", path, str(_PROGRAM)]
+    command = program_command(_PROGRAM, options=(*QUICK_START, *options), class_path=path)
     finished = subprocess.run(
         [*command, str(config), topic, VALUE.decode(), str(count)],
         capture_output=True,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.support.processes.apache.jvm import QUICK_START, java_executable, libs_dir
+from tests.support.processes.apache.jvm import QUICK_START, program_command
 
 PROGRAM = Path(__file__).parents[2] / "jvm" / "ToolRuns.java"
 TIMEOUT_S = 240
@@ -24,7 +24,7 @@ class Printed(NamedTuple):
 
 def run_in_one_jvm(runs: Sequence[Sequence[str]]) -> list[Printed]:
     """The outcome of each run: a class and its arguments."""
-    command = [java_executable(), *QUICK_START, "-Dfile.encoding=UTF-8", "-cp", f"{libs_dir()}/*", str(PROGRAM)]
+    command = program_command(PROGRAM, options=(*QUICK_START, "-Dfile.encoding=UTF-8"))
     lines = "".join("\t".join(run) + "\n" for run in runs)
     finished = subprocess.run(command, input=lines.encode(), capture_output=True, timeout=TIMEOUT_S, check=False)
     assert finished.returncode == 0, finished.stderr.decode()
