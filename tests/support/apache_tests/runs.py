@@ -24,6 +24,8 @@ KDC_LIBS = REPOSITORY / ".cache" / "kerberos" / "libs"
 """What MiniKdc needs besides; its KDC is in the JVM of the class."""
 KDC_OPTIONS = ("--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED",)
 HARNESS = CACHE / "harness.jar"
+UNVERIFIED = ("-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote", "-XX:MetaspaceSize=192m")
+"""Kafka's classes are not verified, and no garbage is collected because there are many of them."""
 CLASS_TIMEOUT_S = 1500
 TEST_TIMEOUT = "6 m"
 MODULES = {"streams": "kafka-streams", "tools": "kafka-tools", "core": "kafka_2.13"}
@@ -94,7 +96,7 @@ def _command(entry: TestClass, directory: Path, only: str, *, apache: bool) -> l
     }
     return [
         java_executable(),
-        *("-Xmx1500m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"),
+        *("-Xmx1500m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", *UNVERIFIED),
         *(KDC_OPTIONS if entry.needs_kdc else ()),
         *([] if apache else [f"-javaagent:{HARNESS}"]),
         *(f"-D{key}={value}" for key, value in properties.items()),

@@ -12,12 +12,12 @@ from spark_jobs.common.connector import connector_options
 from tests.support.processes.apache.jvm import REPOSITORY
 from tests.support.processes.ports import free_port
 from tests.support.processes.process import ManagedProcess
+from tests.support.spark.jvm import FRUGAL, short_lived
 
 SPARK_HOME = Path(pyspark.__file__).parent
 WORKERS = 2
 START_LIMIT_S = 60
 """Of processor time."""
-SMALL_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 class SparkCluster:
@@ -26,12 +26,14 @@ class SparkCluster:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._port = free_port()
+        self._options = short_lived()
         self._environment = {
             "PYSPARK_PYTHON": sys.executable,
             "PYTHONPATH": "",  # the executors have the code that is sent to them
             "SPARK_HOME": str(SPARK_HOME),
             "SPARK_LOCAL_IP": "127.0.0.1",
-            "SPARK_DAEMON_JAVA_OPTS": SMALL_JVM,
+            "SPARK_DAEMON_JAVA_OPTS": self._options,
+            "SPARK_LAUNCHER_OPTS": FRUGAL,
             "SPARK_DAEMON_MEMORY": "256m",
         }
         self._daemons: list[ManagedProcess] = []
@@ -53,8 +55,8 @@ class SparkCluster:
         """Run a job to its end, which has that exit status. Returns what it printed."""
         command = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", self.master, "--py-files", str(archive)]
         command += ["--jars", connector_options()["spark.jars"], "--executor-memory", "512m"]
-        command += ["--conf", f"spark.driver.extraJavaOptions={SMALL_JVM}", "--conf", "spark.ui.enabled=false"]
-        command += ["--conf", f"spark.executor.extraJavaOptions={SMALL_JVM}"]
+        command += ["--conf", f"spark.driver.extraJavaOptions={self._options}", "--conf", "spark.ui.enabled=false"]
+        command += ["--conf", f"spark.executor.extraJavaOptions={self._options}"]
         command += ["--conf", f"spark.sql.shuffle.partitions={WORKERS}"]
         command += [str(REPOSITORY / "spark_jobs" / f"{job}.py"), *arguments]
         process = ManagedProcess(command, self._directory / f"{job}.log", cwd=self._directory, env=self._environment)

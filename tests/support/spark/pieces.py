@@ -19,6 +19,7 @@ import pytest
 from spark_jobs.common.connector import spark_session
 from tests.support.processes.apache.jvm import REPOSITORY
 from tests.support.processes.process import ManagedProcess
+from tests.support.spark.jvm import CLASSES, short_lived
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 FLUSH_TIMEOUT_S = 30
 JVM_STOP_TIMEOUT_S = 30
-CLASSES = REPOSITORY / ".cache" / "spark" / "test-classes.jsa"
 # PySpark leaves it to the garbage collector to close the socket that brought it rows.
 MARKS = [
     pytest.mark.oracle,
@@ -37,16 +37,9 @@ Headers = tuple[tuple[str, bytes | None], ...]
 
 
 def quick_conf(directory: Path) -> dict[str, str]:
-    """For a JVM that lives a minute: without the second compiler, and with all it may leave behind in `directory`.
-
-    Loading Spark's classes is most of a start. The first JVM of a checkout that asks for it writes them down when it
-    ends, and later ones map that file, in half the time; a JVM that it does not fit ignores it.
-    """
-    java_options = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xlog:disable -Djava.io.tmpdir={directory}"
-    if CLASSES.is_file():
-        java_options += f" -XX:SharedArchiveFile={CLASSES}"
+    """For a JVM that lives a minute, with all it may leave behind in `directory`."""
     return {
-        "spark.driver.defaultJavaOptions": java_options,
+        "spark.driver.defaultJavaOptions": f"{short_lived()} -Djava.io.tmpdir={directory}",
         "spark.local.dir": str(directory),
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
