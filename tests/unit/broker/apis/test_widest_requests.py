@@ -10,6 +10,7 @@ import asyncio
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import FrameType
 
@@ -73,6 +74,11 @@ ARRAYS = {
 }
 
 
+@cache
+def is_counted(path: str) -> bool:
+    return COUNTED.search(path) is not None
+
+
 class Lines:
     """Counts the lines of each piece: the largest count, and the line at which a piece was too long."""
 
@@ -81,7 +87,7 @@ class Lines:
         self.where = ""
 
     def trace(self, frame: FrameType, event: str, argument: object) -> object:
-        if event == "call" and not COUNTED.search(frame.f_code.co_filename):
+        if event == "call" and not is_counted(frame.f_code.co_filename):
             return None
         if event == "line":
             self.count += 1
