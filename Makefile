@@ -7,6 +7,7 @@ MVN    ?= mvn -q -B
 JVM    := .cache/jvm/libs
 APACHE_TESTS := .cache/apache-tests
 RELEASES := .cache/releases
+SPARK_CLASSES := .cache/spark/test-classes.jsa
 ARGS   ?=
 # Python keeps the compiled tests: otherwise each process compiles all of them, which takes seven seconds.
 PYTEST   = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
@@ -19,13 +20,13 @@ COMPILE = $(BIN)/python -m compileall -q broker controller coordinator protocol 
 run: .venv/.installed
 	$(BIN)/odradek serve $(ARGS)
 
-test: .venv/.installed-for-tests $(JVM)/kafka.jsa $(RELEASES)/.complete .cache/spark/.complete $(APACHE_TESTS)/harness.jar
+test: .venv/.installed-for-tests $(JVM)/kafka.jsa $(RELEASES)/.complete $(SPARK_CLASSES) $(APACHE_TESTS)/harness.jar
 	$(PYTEST) -n auto $(PARALLEL) -m "not soak and not kerberos and not images" tests
 
 test-unit: .venv/.installed-for-tests
 	$(PYTEST) -n logical $(PARALLEL) -m "not soak and not kerberos and not images" tests/unit/ tests/golden/ tests/documentation/ tests/test_*.py
 
-test-oracle: .venv/.installed-for-tests $(JVM)/kafka.jsa .cache/spark/.complete
+test-oracle: .venv/.installed-for-tests $(JVM)/kafka.jsa $(SPARK_CLASSES)
 	$(PYTEST) -n auto $(PARALLEL) -m "oracle and not soak and not kerberos and not images" tests/conformance --target apache
 
 # Needs a C compiler, the headers of MIT Kerberos, its KDC, and kcat, which `make test` does without.
@@ -72,7 +73,7 @@ compiled: .venv/.installed-for-tests
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target build/compiled dist/compiled/*.whl
 
 # Each broker of these tests is a process of its own, which loads the compiled modules.
-test-compiled: compiled $(JVM)/kafka.jsa $(RELEASES)/.complete .cache/spark/.complete $(APACHE_TESTS)/harness.jar
+test-compiled: compiled $(JVM)/kafka.jsa $(RELEASES)/.complete $(SPARK_CLASSES) $(APACHE_TESTS)/harness.jar
 	PYTHONPATH=$(CURDIR)/build/compiled $(BIN)/python -c 'from odradek.broker import dispatch; assert dispatch.__file__.endswith(".so")'
 	PYTHONPATH=$(CURDIR)/build/compiled $(PYTEST) -n auto $(PARALLEL) -m "not soak and not kerberos and not images" tests/conformance tests/crash
 
@@ -120,6 +121,10 @@ $(JVM)/kafka.jsa: $(JVM)/.complete | .venv/.installed-for-tests
 .cache/spark/.complete: spark_jobs/common/pom.xml .venv/.installed-for-tests
 	$(BIN)/python -m spark_jobs.common.connector
 	mkdir -p $(@D) && touch $@
+
+# What kafka.jsa is for Apache Kafka: some twenty of Spark's JVMs start while the tests run.
+$(SPARK_CLASSES): .cache/spark/.complete
+	$(BIN)/python -m tests.support.spark.shared_classes
 
 # Apache Kafka's own integration tests, and what lets them run against Odradek.
 $(APACHE_TESTS)/.complete: tests/support/apache_tests/jvm/pom.xml

@@ -1,8 +1,4 @@
-"""The options of Spark's JVMs in the tests, which live a minute.
-
-Loading Spark's classes is most of a start. The first job of a checkout (`SparkJob`) writes them down when it ends, and
-later JVMs map that file, in half the time; a JVM that it does not fit ignores it.
-"""
+"""The options of Spark's JVMs in the tests, which live a minute."""
 
 from __future__ import annotations
 
@@ -11,6 +7,7 @@ from typing import Final
 from tests.support.processes.apache.jvm import REPOSITORY
 
 CLASSES: Final = REPOSITORY / ".cache" / "spark" / "test-classes.jsa"
+"""What shared_classes.py makes. Loading Spark's classes is most of a start; from the archive it takes half as long."""
 
 FRUGAL: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 """Without the second compiler, and without the files by which other programs watch a JVM."""

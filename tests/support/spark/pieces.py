@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,7 +17,7 @@ import pytest
 from spark_jobs.common.connector import spark_session
 from tests.support.processes.apache.jvm import REPOSITORY
 from tests.support.processes.process import ManagedProcess
-from tests.support.spark.jvm import CLASSES, short_lived
+from tests.support.spark.jvm import short_lived
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -198,12 +196,8 @@ class SparkJob:
     """A job of `spark_jobs`, as a user starts it, but in a directory of its own for what it leaves behind."""
 
     def __init__(self, module: str, arguments: Sequence[str], directory: Path) -> None:
-        conf = quick_conf(directory)
-        self._written_classes = None if CLASSES.is_file() else directory / CLASSES.name
-        if self._written_classes is not None:
-            conf["spark.driver.defaultJavaOptions"] += f" -XX:ArchiveClassesAtExit={self._written_classes}"
         command = [sys.executable, "-m", f"spark_jobs.{module}", *arguments]
-        for key, value in conf.items():
+        for key, value in quick_conf(directory).items():
             command += ["--conf", f"{key}={value}"]
         environment = {"PYTHONPATH": str(REPOSITORY)}
         self.process = ManagedProcess(command, directory / f"{module}.log", cwd=directory, env=environment)
@@ -220,11 +214,6 @@ class SparkJob:
         if status != 0:
             raise self.process.error(f"ended with status {status}")
         psutil.wait_procs(children, timeout=timeout_s)  # the JVM ends after the job
-        if self._written_classes is not None and self._written_classes.is_file():
-            CLASSES.parent.mkdir(parents=True, exist_ok=True)
-            whole = CLASSES.with_suffix(f".{os.getpid()}")  # other jobs may be writing theirs
-            shutil.move(self._written_classes, whole)
-            whole.replace(CLASSES)
         return self.process.log_text()
 
     def kill_tree(self) -> None:
