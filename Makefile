@@ -122,7 +122,7 @@ $(JVM)/kafka.jsa: $(JVM)/.complete | .venv/.installed-for-tests
 	$(BIN)/python -m spark_jobs.common.connector
 	mkdir -p $(@D) && touch $@
 
-# What kafka.jsa is for Apache Kafka: some twenty of Spark's JVMs start while the tests run.
+# What kafka.jsa is for Apache Kafka: dozens of Spark's JVMs start while the tests run.
 $(SPARK_CLASSES): .cache/spark/.complete
 	$(BIN)/python -m tests.support.spark.shared_classes
 
