@@ -122,3 +122,58 @@ async def test_election_is_over_when_the_metadata_has_it() -> None:
     broker.advance(101)
     assert await both == {stuck}
     assert await broker.waits.wait_for_elected({}, 0) == set()
+
+
+@async_test
+async def test_a_topic_that_lost_its_leader_is_missing_again() -> None:
+    broker = Broker()
+    task = await broker.start(broker.waits.wait_for_leaders({"t": (0,), "u": (0,)}, 100))
+    broker.tell("t", 0)
+    broker.tell("t", 9)
+    broker.tell("u", 0)
+    await asyncio.sleep(0)
+    assert not task.done()
+    broker.tell("t", 0)
+    assert await task == set()
+
+
+@async_test
+async def test_a_topic_whose_leader_is_alive_again_is_found_at_the_next_change_of_another() -> None:
+    broker = Broker()
+    task = await broker.start(broker.waits.wait_for_leaders({"t": (0,), "u": (0,)}, 100))
+    broker.tell("t", 1)
+    broker.tell("u", 0, alive=(0, 1))
+    assert await task == set()
+
+
+@async_test
+async def test_a_deleted_topic_that_exists_again_is_awaited_and_named() -> None:
+    broker = Broker()
+    broker.tell("t", 0)
+    broker.tell("u", 0)
+    task = await broker.start(broker.waits.wait_for_deletion(["t", "u"], 100))
+    broker.tell("t", LEADER_DURING_DELETE)
+    broker.tell("t", 0)
+    broker.advance(101)
+    assert await task == {"t", "u"}
+
+
+@async_test
+async def test_each_change_looks_only_at_the_topic_that_changed() -> None:
+    """With n topics n looks when it begins, one at each change, and n at the end: not n at each change."""
+    broker = Broker()
+    broker.tell("other", 0)
+    looks = 0
+
+    class Counting(dict[str, tuple[int, ...]]):
+        def __getitem__(self, topic: str) -> tuple[int, ...]:
+            nonlocal looks
+            looks += 1
+            return super().__getitem__(topic)
+
+    names = [f"t{number}" for number in range(50)]
+    task = await broker.start(broker.waits.wait_for_leaders(Counting.fromkeys(names, (0,)), 1_000))
+    for name in names:
+        broker.tell(name, 0)
+    assert await task == set()
+    assert looks == 3 * len(names)
