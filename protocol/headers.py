@@ -31,7 +31,7 @@ from odradek.protocol.codec.codec import (
     encode_parts_in_steps,
     parts_of,
 )
-from odradek.protocol.codec.decode_error import read_unknown_tagged_fields
+from odradek.protocol.codec.decode_error import find_unknown_tagged_fields
 from odradek.protocol.codec.limits import MAX_DECODED_VALUES, MAX_TAGGED_FIELDS
 from odradek.protocol.codec.schema import Message, Request, Response
 from odradek.protocol.framing import MAX_FRAME_BYTES, SIZE_BYTES, frame
@@ -132,7 +132,7 @@ def _skip_tagged_fields(buffer: memoryview | bytes, position: int) -> int:
     count = buffer[position]
     position += 1
     if count:
-        _, position, _ = read_unknown_tagged_fields(
+        _, position, _ = find_unknown_tagged_fields(
             buffer, position, len(buffer), count, MAX_DECODED_VALUES, MAX_TAGGED_FIELDS
         )
     return position

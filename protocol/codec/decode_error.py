@@ -42,6 +42,17 @@ def read_unknown_tagged_fields(
     data: bytes | memoryview, pos: int, end: int, count: int, values: int, max_tags: int
 ) -> tuple[list[RawTaggedField], int, int]:
     """The tagged section of a struct that knows no tags, whose count begins with the byte `count`, already read."""
+    found, pos, values = find_unknown_tagged_fields(data, pos, end, count, values, max_tags)
+    return [RawTaggedField(tag, bytes(data[start:stop])) for tag, start, stop in found], pos, values
+
+
+def find_unknown_tagged_fields(
+    data: bytes | memoryview, pos: int, end: int, count: int, values: int, max_tags: int
+) -> tuple[list[tuple[int, int, int]], int, int]:
+    """The same without the bytes: of each field its tag, and where its value begins and ends.
+
+    One value may have as many bytes as a frame; who skips it must not copy it.
+    """
     if count > 127:
         count, pos = uvarint_tail(data, pos, count)
     if count > max_tags:
@@ -49,7 +60,7 @@ def read_unknown_tagged_fields(
     values -= count
     if values < 0:
         raise budget_exceeded("tagged fields")
-    fields = []
+    found = []
     previous = -1
     for _ in range(count):
         tag, pos = read_uvarint(data, pos)
@@ -60,6 +71,6 @@ def read_unknown_tagged_fields(
         stop = pos + size
         if stop > end:
             raise length_out_of_bounds("tagged field", size, end - pos)
-        fields.append(RawTaggedField(tag, bytes(data[pos:stop])))
+        found.append((tag, pos, stop))
         pos = stop
-    return fields, pos, values
+    return found, pos, values
