@@ -148,6 +148,15 @@ def test_some_elements_of_an_array_are_a_step() -> None:
     assert finish(decode_in_steps(OffsetDeleteRequest, encode(deletion, 0), 0))[1] >= 100, "of fixed width, too"
 
 
+def test_in_steps_empty_arrays_need_no_memory() -> None:
+    """A list of its own for each would have 56 bytes: more than all else of the element."""
+    topics = [OffsetDeleteRequestTopic(name="", partitions=[]) for _ in range(1_000)]
+    encoded = encode(OffsetDeleteRequest(topics=topics), 0)
+    found = finish(decode_in_steps(OffsetDeleteRequest, encoded, 0))[0]
+    assert found == decode(OffsetDeleteRequest, encoded, 0)
+    assert len({id(topic.partitions) for topic in found.topics}) == 1
+
+
 @settings(deadline=None)
 @given(st.sampled_from(VERSIONS), st.integers(0, 1 << 64), st.data())
 def test_in_steps_the_same_bytes_are_refused(
