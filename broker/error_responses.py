@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from odradek.protocol.api import ApiKey
 from odradek.protocol.errors import DEFAULT_MESSAGES
+from odradek.protocol.made_once import made_once
 from odradek.timer.sliced_work import listed
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ class Entities:
     """Response field -> request field."""
     parts: Entities | None = None
     """The inner array, whose elements carry the code; None if the element itself carries it."""
+    is_all: bool = True
+    """Nothing is added to the elements of the response afterwards, so that equal ones may be one object."""
 
 
 def _named(*names: str, **renamed: str) -> dict[str, str]:
@@ -108,7 +111,7 @@ ENTITIES: Final[Mapping[ApiKey, tuple[Entities, ...]]] = {
             "topics", "responses", _named("name"), Entities("partitions", "partitions", _named("partition_index"))
         ),
     ),
-    ApiKey.ALTER_CLIENT_QUOTAS: (Entities("entries", "entries"),),
+    ApiKey.ALTER_CLIENT_QUOTAS: (Entities("entries", "entries", is_all=False),),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: (
         Entities("deletions", "results", _named(user="name")),
         Entities("upsertions", "results", _named(user="name")),
@@ -158,14 +161,21 @@ def _fail_entities(
     if not declared.versions.covers(version):
         return
     element_type = cast("type[Struct]", declared.element)
-    results = getattr(target, entities.into)
-    for item in getattr(source, entities.of) or ():
+    items = getattr(source, entities.of) or ()
+
+    def failed(*values: object) -> Struct:
         result = element_type()
-        for into, of in entities.named.items():
-            setattr(result, into, item if of == ITSELF else getattr(item, of))
+        for into, value in zip(entities.named, values, strict=True):
+            setattr(result, into, value)
         if entities.parts is None:
             _set_error(result, version, code, message)
-        else:
+        return result
+
+    make = made_once(failed, len(items) if entities.parts is None and entities.is_all else 0)
+    results = getattr(target, entities.into)
+    for item in items:
+        result = make(*[item if of == ITSELF else getattr(item, of) for of in entities.named.values()])
+        if entities.parts is not None:
             yield from _fail_entities(item, result, entities.parts, version, code, message)
         results.append(result)
         yield

@@ -203,8 +203,9 @@ def encode_parts(message: Message, version: int, prefix: bytes = b"") -> list[Pa
 def encode_parts_in_steps(message: Message, version: int, prefix: bytes = b"") -> Generator[None, None, list[Part]]:
     """The bytes of `encode_parts`, in steps: the caller may pause at each yield. The message must not change meanwhile.
 
-    There may be more parts, since no more than some thousand pieces are joined in one go. Raises: EncodeError;
-    TooLargeError when more than MAX_ENCODED_BYTES are in memory. What the message contains many times counts once.
+    There may be more parts, since no more than some thousand pieces are joined in one go. Of equal ones in a row only
+    the first is kept, as the same object many times. Raises: EncodeError; TooLargeError when more than
+    MAX_ENCODED_BYTES are joined. What the message contains many times and is not joined counts once.
     """
     encoder: Any = message.ENCODERS.get(version + IN_STEPS) or _compile_encoder(type(message), version, IN_STEPS)
     out: list[Any] = [prefix]
@@ -226,7 +227,7 @@ def encode_parts_in_steps(message: Message, version: int, prefix: bytes = b"") -
             if len(out) >= PIECES_JOINED_AT_ONCE:
                 joined = parts_of(out, marks)
                 in_memory_bytes += size_of(joined) - size_of([out[mark] for mark in marks])
-                parts += joined
+                _add_parts(parts, joined)
                 out.clear()
                 marks.clear()
                 marks_seen = 0
@@ -238,6 +239,14 @@ def encode_parts_in_steps(message: Message, version: int, prefix: bytes = b"") -
     except (StructError, AttributeError, TypeError, ValueError) as error:
         raise _unencodable(message, version, error) from error
     return parts + parts_of(out, marks)
+
+
+def _add_parts(parts: list[Part], joined: list[Part]) -> None:
+    """Append what was joined. The answer about 150,000 equal elements is many times the same bytes, of 27 MB in all."""
+    for part in joined:
+        if parts and type(part) is bytes and type(parts[-1]) is bytes and parts[-1] == part:
+            part = parts[-1]
+        parts.append(part)
 
 
 def parts_of(out: list[Any], marks: list[int]) -> list[Part]:

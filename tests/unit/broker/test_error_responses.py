@@ -7,6 +7,7 @@ from odradek.protocol.api import API, ApiKey
 from odradek.protocol.codec.codec import decode, encode
 from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.made_once import FEW
 from odradek.timer.sliced_work import run_through
 from tests.support.wire.requests import build
 
@@ -102,6 +103,20 @@ def test_coordinators_that_were_not_found() -> None:
     assert (old.error_code, old.node_id, old.host, old.port) == (CODE, -1, "", -1)  # type: ignore[attr-defined]
     (new,) = refuse(build(ApiKey.FIND_COORDINATOR, coordinator_keys=["g"]), 4).coordinators  # type: ignore[attr-defined]
     assert (new.key, new.error_code, new.node_id, new.port) == ("g", CODE, -1, -1)
+
+
+def test_equal_elements_of_a_large_request_have_one_result() -> None:
+    asked = [{"resource_type": 2, "resource_name": "a"}] * FEW + [{"resource_type": 2, "resource_name": "b"}]
+    *same, other = refuse(build(ApiKey.DESCRIBE_CONFIGS, resources=asked), 4).results  # type: ignore[attr-defined]
+    assert len(same) == FEW
+    assert all(result is same[0] for result in same)
+    assert (same[0].resource_name, other.resource_name, other.error_code) == ("a", "b", CODE)
+
+
+def test_quota_entries_of_a_large_request_have_their_own_results() -> None:
+    entries = [{"entity": [{"entity_type": "user", "entity_name": str(number)}]} for number in range(FEW + 1)]
+    found = refuse(build(ApiKey.ALTER_CLIENT_QUOTAS, entries=entries), 1).entries  # type: ignore[attr-defined]
+    assert [entry.entity[0].entity_name for entry in found] == list(map(str, range(FEW + 1)))
 
 
 def test_quota_entities_are_named() -> None:

@@ -28,6 +28,7 @@ from odradek.protocol.codec.codec import (
 from odradek.protocol.codec.schema import Message
 from odradek.protocol.codec.source_writer import ELEMENTS_A_STEP
 from odradek.protocol.messages.coordinator_records import OffsetCommitKey, OffsetCommitValue
+from odradek.protocol.messages.describe_configs import DescribeConfigsResponse, DescribeConfigsResult
 from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from odradek.protocol.messages.offset_delete import (
@@ -301,3 +302,14 @@ def test_a_decoder_of_one_type_is_decode_with_fewer_values_if_asked() -> None:
         decoder.decode(encoded[:-9], 11, 6)
     with pytest.raises(DecodeError, match="no version 99"):
         decoder.decode(encoded, 99, 6)
+
+
+def test_equal_parts_in_a_row_are_one_object() -> None:
+    same = DescribeConfigsResult(error_code=1, error_message="no", resource_name="r")
+    results = [same] * (10 * PIECES_JOINED_AT_ONCE)
+    results[-1] = DescribeConfigsResult(resource_name="other")
+    answer = DescribeConfigsResponse(results=results)
+    parts, _ = finish(encode_parts_in_steps(answer, 0, b"prefix"))
+    assert b"".join(parts) == b"prefix" + encode(answer, 0)  # type: ignore[arg-type]
+    assert len(parts) > 9
+    assert len({id(part) for part in parts}) == 3
