@@ -292,11 +292,11 @@ def _policy_metadata(resource: ConfigResource, changes: Sequence[ConfigChange]) 
 async def _check_entries(changes: Sequence[ConfigChange]) -> None:
     names, null = set(), []
     async for change in in_turns(changes):
+        if change.name in names:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
         names.add(change.name)
         if change.value is None and change.operation != AlterOperation.DELETE:
             null.append(change.name)
-    if len(names) != len(changes):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
     if null:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(null)}")
 

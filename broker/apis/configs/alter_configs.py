@@ -9,10 +9,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.configs.config_rights import require_right
+from odradek.broker.apis.mapped import Mapped
 from odradek.controller.admin.config_admin import ConfigChange, ResourceChanges
 from odradek.controller.loop_turns import in_turns
+from odradek.protocol.made_once import made_once
 from odradek.protocol.messages.alter_configs import (
+    AlterableConfig,
     AlterConfigsRequest,
+    AlterConfigsResource,
     AlterConfigsResourceResponse,
     AlterConfigsResponse,
 )
@@ -20,6 +24,7 @@ from odradek.protocol.messages.alter_configs import (
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
+    from odradek.protocol.errors import KafkaError
 
 
 def handle(broker: Services, ctx: RequestContext, request: AlterConfigsRequest) -> None:
@@ -27,20 +32,31 @@ def handle(broker: Services, ctx: RequestContext, request: AlterConfigsRequest) 
 
 
 async def _alter(broker: Services, ctx: RequestContext, request: AlterConfigsRequest) -> None:
-    resources = []
-    async for resource in in_turns(request.resources):
-        changes = [ConfigChange(config.name, config.value) async for config in in_turns(resource.configs)]
-        resources.append(ResourceChanges(resource.resource_type, resource.resource_name, changes))
     errors = await broker.config_admin.alter_configs(
-        resources, validate_only=request.validate_only, require_right=partial(require_right, broker, ctx)
+        Mapped(_changes, request.resources),
+        validate_only=request.validate_only,
+        require_right=partial(require_right, broker, ctx),
     )
-    responses = []
-    async for resource, error in in_turns(zip(request.resources, errors, strict=True)):
-        response = AlterConfigsResourceResponse(
-            resource_type=resource.resource_type,
-            resource_name=resource.resource_name,
-            error_code=0 if error is None else error.code,
-            error_message=None if error is None else error.specific_message,
-        )
-        responses.append(response)
+    answer = made_once(_answer, len(errors))
+    responses = [
+        answer(resource.resource_type, resource.resource_name, error)
+        async for resource, error in in_turns(zip(request.resources, errors, strict=True))
+    ]
     ctx.reply(AlterConfigsResponse(responses=responses))
+
+
+def _changes(resource: AlterConfigsResource) -> ResourceChanges:
+    return ResourceChanges(resource.resource_type, resource.resource_name, Mapped(_change, resource.configs))
+
+
+def _change(config: AlterableConfig) -> ConfigChange:
+    return ConfigChange(config.name, config.value)
+
+
+def _answer(resource_type: int, resource_name: str, error: KafkaError | None) -> AlterConfigsResourceResponse:
+    return AlterConfigsResourceResponse(
+        resource_type=resource_type,
+        resource_name=resource_name,
+        error_code=0 if error is None else error.code,
+        error_message=None if error is None else error.specific_message,
+    )

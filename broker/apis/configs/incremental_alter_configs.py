@@ -13,9 +13,13 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.apis.configs.config_rights import require_right
 from odradek.broker.apis.configs.runtime_loggers import alter_loggers
+from odradek.broker.apis.mapped import Mapped
 from odradek.controller.admin.config_admin import ConfigChange, ResourceChanges
 from odradek.controller.loop_turns import in_turns
+from odradek.protocol.made_once import made_once
 from odradek.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
@@ -24,6 +28,7 @@ from odradek.protocol.messages.incremental_alter_configs import (
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
+    from odradek.protocol.errors import KafkaError
 
 
 def handle(broker: Services, ctx: RequestContext, request: IncrementalAlterConfigsRequest) -> None:
@@ -31,30 +36,35 @@ def handle(broker: Services, ctx: RequestContext, request: IncrementalAlterConfi
 
 
 async def _alter(broker: Services, ctx: RequestContext, request: IncrementalAlterConfigsRequest) -> None:
-    changes = []
-    async for resource in in_turns(request.resources):
-        entries = [
-            ConfigChange(config.name, config.value, config.config_operation)
-            async for config in in_turns(resource.configs)
-        ]
-        changes.append(ResourceChanges(resource.resource_type, resource.resource_name, entries))
     errors = await broker.config_admin.incremental_alter_configs(
-        changes,
+        Mapped(_changes, request.resources),
         validate_only=request.validate_only,
         require_right=partial(require_right, broker, ctx),
         alter_loggers=partial(_alter_loggers, broker, ctx, validate_only=request.validate_only),
     )
-    responses = []
-    async for change, error in in_turns(zip(changes, errors, strict=True)):
-        responses.append(
-            AlterConfigsResourceResponse(
-                resource_type=change.resource_type,
-                resource_name=change.resource_name,
-                error_code=0 if error is None else error.code,
-                error_message=None if error is None else error.specific_message,
-            )
-        )
+    answer = made_once(_answer, len(errors))
+    responses = [
+        answer(resource.resource_type, resource.resource_name, error)
+        async for resource, error in in_turns(zip(request.resources, errors, strict=True))
+    ]
     ctx.reply(IncrementalAlterConfigsResponse(responses=responses))
+
+
+def _changes(resource: AlterConfigsResource) -> ResourceChanges:
+    return ResourceChanges(resource.resource_type, resource.resource_name, Mapped(_change, resource.configs))
+
+
+def _change(config: AlterableConfig) -> ConfigChange:
+    return ConfigChange(config.name, config.value, config.config_operation)
+
+
+def _answer(resource_type: int, resource_name: str, error: KafkaError | None) -> AlterConfigsResourceResponse:
+    return AlterConfigsResourceResponse(
+        resource_type=resource_type,
+        resource_name=resource_name,
+        error_code=0 if error is None else error.code,
+        error_message=None if error is None else error.specific_message,
+    )
 
 
 def _alter_loggers(broker: Services, ctx: RequestContext, change: ResourceChanges, *, validate_only: bool) -> None:

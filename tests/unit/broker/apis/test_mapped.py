@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from odradek.broker.apis.mapped import Mapped
+
+DOUBLED = Mapped(lambda number: [2 * number], [1, 2, 3])
+
+
+def test_it_is_read_as_a_list_would_be() -> None:
+    assert len(DOUBLED) == 3
+    assert list(DOUBLED) == [[2], [4], [6]]
+    assert DOUBLED[-1] == [6]
+    assert DOUBLED[:2] == [[2], [4]]
+    assert list(reversed(DOUBLED)) == [[6], [4], [2]]
+    assert [4] in DOUBLED
+
+
+def test_an_empty_one_is_false() -> None:
+    assert not Mapped(str, [])
+
+
+def test_items_are_made_when_they_are_read() -> None:
+    made = []
+
+    def make(number: int) -> int:
+        made.append(number)
+        return number
+
+    numbers = iter(Mapped(make, [1, 2, 3]))
+    assert made == []
+    assert next(numbers) == 1
+    assert made == [1]
+
+
+def test_the_same_item_is_made_anew() -> None:
+    assert DOUBLED[0] is not DOUBLED[0]
