@@ -19,6 +19,7 @@ from odradek.controller.model import acls
 from odradek.controller.model.config_codes import ResourceType
 from odradek.protocol.codec.kept_array import KeptArray
 from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode, KafkaError
+from odradek.protocol.made_once import made_once
 from odradek.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -48,24 +49,28 @@ async def _describe_all(broker: Services, ctx: RequestContext, request: Describe
             raise KafkaError(ErrorCode.INVALID_REQUEST)
     results, refused = [], []
     described = _Described(broker, request)
+    failed = made_once(_failed, len(request.resources))
     async for resource in in_turns(request.resources):
+        kind, name = resource.resource_type, resource.resource_name
         if (refusal := _refusal(broker, ctx, resource)) is not None:
-            refused.append(refusal)
+            refused.append(failed(kind, name, refusal, DEFAULT_MESSAGES[refusal]))
             continue
-        result = DescribeConfigsResult(resource_type=resource.resource_type, resource_name=resource.resource_name)
         try:
-            result.configs = await described.configs(resource)
+            result = await described.result(resource)
         except KafkaError as error:
-            result.error_code = error.code
-            if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                result.error_message = error.specific_message
+            is_unknown = error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            result = failed(kind, name, error.code, "" if is_unknown else error.specific_message)
         results.append(result)
     ctx.reply(DescribeConfigsResponse(results=results + refused))
 
 
+def _failed(kind: int, name: str, code: ErrorCode, message: str | None) -> DescribeConfigsResult:
+    return DescribeConfigsResult(resource_type=kind, resource_name=name, error_code=code, error_message=message)
+
+
 class _Described:
-    """The configs of the resources of one request, which may name one resource 100,000 times: described once, and
-    encoded once for each choice of keys.
+    """The results of one request, which may name one resource 100,000 times: described once, and encoded once for each
+    choice of keys.
     """
 
     def __init__(self, broker: Services, request: DescribeConfigsRequest) -> None:
@@ -73,11 +78,22 @@ class _Described:
         self._request = request
         self._all: dict[tuple[int, str], list[DescribeConfigsResourceResult]] = {}
         self._chosen: dict[tuple[int, str, frozenset[str]], KeptArray[DescribeConfigsResourceResult]] = {}
+        self._results: dict[tuple[int, str, frozenset[str]], DescribeConfigsResult] = {}
+        """By the name in the request, which a result repeats: `00` is not `0` here."""
 
-    async def configs(self, resource: DescribeConfigsResource) -> list[DescribeConfigsResourceResult]:
-        """The requested configs of one resource. Raises: KafkaError."""
+    async def result(self, resource: DescribeConfigsResource) -> DescribeConfigsResult:
+        """The requested configs of one resource; the same object for the same request. Raises: KafkaError."""
         target = _target(self._broker, resource)
+        kind, name = resource.resource_type, resource.resource_name
         keys = await collected(resource.configuration_keys or ())
+        result = self._results.get((kind, name, keys))
+        if result is None:
+            configs = await self._configs(target, keys)
+            result = DescribeConfigsResult(resource_type=kind, resource_name=name, configs=configs)
+            self._results[kind, name, keys] = result
+        return result
+
+    async def _configs(self, target: tuple[int, str], keys: frozenset[str]) -> KeptArray[DescribeConfigsResourceResult]:
         found = self._chosen.get((*target, keys))
         if found is None:
             configs = self._all.get(target)
@@ -87,19 +103,14 @@ class _Described:
         return found
 
 
-def _refusal(broker: Services, ctx: RequestContext, resource: DescribeConfigsResource) -> DescribeConfigsResult | None:
-    """The answer for a resource whose configs the client may not get."""
+def _refusal(broker: Services, ctx: RequestContext, resource: DescribeConfigsResource) -> ErrorCode | None:
+    """The error of a resource whose configs the client may not get."""
     name, kind = resource.resource_name, acls.ResourceType.TOPIC
     if resource.resource_type != ResourceType.TOPIC:
         name, kind = acls.CLUSTER_NAME, acls.ResourceType.CLUSTER
     if authorize(broker, ctx, acls.AclOperation.DESCRIBE_CONFIGS, kind, name):
         return None
-    return DescribeConfigsResult(
-        error_code=REFUSAL[kind],
-        error_message=DEFAULT_MESSAGES[REFUSAL[kind]],
-        resource_type=resource.resource_type,
-        resource_name=resource.resource_name,
-    )
+    return REFUSAL[kind]
 
 
 def _target(broker: Services, resource: DescribeConfigsResource) -> tuple[int, str]:

@@ -10,6 +10,7 @@ import pytest
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.schema import Response
 from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode
+from odradek.protocol.made_once import FEW
 from odradek.protocol.messages.describe_configs import DescribeConfigsResult
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.in_process.in_process_broker import InProcessBroker
@@ -157,6 +158,24 @@ def test_unknown_type_refuses_the_request(broker: InProcessBroker) -> None:
     assert [(result.error_code, result.error_message) for result in results] == [
         (ErrorCode.INVALID_REQUEST, message)
     ] * 2
+
+
+@pytest.mark.parametrize("resource", [(TOPIC, "none"), (TOPIC, ""), (BROKER, "9"), (CLIENT_METRICS, "c"), (TOPIC, "t")])
+def test_one_resource_many_times_has_as_many_equal_results(broker: InProcessBroker, resource: Resource) -> None:
+    keys = ["retention.ms"]
+    (once,) = describe(broker, resource, keys=keys)
+    *many, other = describe(broker, *[resource] * FEW, (TOPIC, "other"), keys=keys)
+    assert len(many) == FEW
+    assert all(result == once for result in many)
+    assert other.resource_name == "other"
+
+
+def test_one_resource_many_times_is_refused_as_often(broker: InProcessBroker) -> None:
+    *many, other = alter(broker, *[(TOPIC, "t")] * FEW, (TOPIC, "none"), retention_ms="5")
+    assert len(many) == FEW
+    twice, _ = alter(broker, *[(TOPIC, "t")] * 2, retention_ms="5")
+    assert all(answer == twice for answer in many)
+    assert other.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION  # type: ignore[attr-defined]
 
 
 def test_same_resource_twice_is_described_twice(broker: InProcessBroker) -> None:
