@@ -12,7 +12,7 @@ Kafka: ZkAdminManager.describeClientQuotas.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -64,7 +64,7 @@ class QuotaEntry(NamedTuple):
 
 
 async def describe_client_quotas(
-    client: MetadataClient, components: Sequence[FilterComponent], *, strict: bool
+    client: MetadataClient, components: Iterable[FilterComponent], *, strict: bool
 ) -> list[QuotaEntry]:
     """The entities with quotas that match the filter. With `strict`, an entity must have only the filter's types.
 
@@ -79,7 +79,7 @@ async def describe_client_quotas(
     return [entry for entry in found if _is_wanted(entry.entity, wanted, strict)]
 
 
-def _by_type(components: Sequence[FilterComponent]) -> dict[str, FilterComponent]:
+def _by_type(components: Iterable[FilterComponent]) -> dict[str, FilterComponent]:
     wanted: dict[str, FilterComponent] = {}
     for component in components:
         name = _NAMES.get(component.entity_type)

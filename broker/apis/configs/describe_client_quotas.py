@@ -38,7 +38,10 @@ def handle(broker: Services, ctx: RequestContext, request: DescribeClientQuotasR
 
 
 async def _describe(broker: Services, ctx: RequestContext, request: DescribeClientQuotasRequest) -> None:
-    components = [_component(asked) async for asked in in_turns(request.components)]
+    async for asked in in_turns(request.components):
+        _check(asked)
+    # Only the first components are read: each must have a type of its own.
+    components = map(_component, request.components)
     found = await describe_client_quotas(broker.controller.client, components, strict=request.strict)
     ctx.reply(
         DescribeClientQuotasResponse(
@@ -54,9 +57,12 @@ async def _describe(broker: Services, ctx: RequestContext, request: DescribeClie
     )
 
 
-def _component(asked: ComponentData) -> FilterComponent:
+def _check(asked: ComponentData) -> None:
     if asked.match_type not in MATCH_TYPES or (asked.match_type == MatchType.EXACT and asked.match is None):
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Apache Kafka raises an exception
+
+
+def _component(asked: ComponentData) -> FilterComponent:
     return FilterComponent(asked.entity_type, MatchType(asked.match_type), asked.match)
 
 
