@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.authorization import require
+from odradek.broker.apis.mapped import Mapped
 from odradek.controller.admin.scram_credential_changes import Deletion, Upsertion, alter_scram_credentials
 from odradek.controller.loop_turns import in_turns
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
@@ -16,6 +17,8 @@ from odradek.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
     AlterUserScramCredentialsResult,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
 )
 
 if TYPE_CHECKING:
@@ -33,17 +36,22 @@ def handle(broker: Services, ctx: RequestContext, request: AlterUserScramCredent
 async def _alter(broker: Services, ctx: RequestContext, request: AlterUserScramCredentialsRequest) -> None:
     results = await alter_scram_credentials(
         broker.controller.client,
-        [
-            Upsertion(one.name, one.mechanism, one.iterations, bytes(one.salt), bytes(one.salted_password))
-            async for one in in_turns(request.upsertions)
-        ],
-        [Deletion(one.name, one.mechanism) async for one in in_turns(request.deletions)],
+        Mapped(_upsertion, request.upsertions),
+        Mapped(_deletion, request.deletions),
     )
     ctx.reply(
         AlterUserScramCredentialsResponse(
             results=[_result(user, error) async for user, error in in_turns(results.items())]
         )
     )
+
+
+def _upsertion(asked: ScramCredentialUpsertion) -> Upsertion:
+    return Upsertion(asked.name, asked.mechanism, asked.iterations, bytes(asked.salt), bytes(asked.salted_password))
+
+
+def _deletion(asked: ScramCredentialDeletion) -> Deletion:
+    return Deletion(asked.name, asked.mechanism)
 
 
 def _result(user: str, error: KafkaError | None) -> AlterUserScramCredentialsResult:
