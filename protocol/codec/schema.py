@@ -150,10 +150,11 @@ class Struct(metaclass=StructMeta):
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
+        for field in self.FIELDS:
+            if getattr(self, field.name) != getattr(other, field.name):
+                return False
         mine, theirs = self.unknown_tagged_fields, other.unknown_tagged_fields
-        return all(getattr(self, f.name) == getattr(other, f.name) for f in self.FIELDS) and (
-            (mine or None) == (theirs or None)
-        )
+        return (mine or None) == (theirs or None)
 
     __hash__ = None  # type: ignore[assignment]  # mutable
 

@@ -135,6 +135,16 @@ def test_pieces_are_joined_in_parts_of_limited_size(has_records: bool) -> None:
         assert max(map(len, parts)) < len(at_once[0]) / 2
 
 
+def test_equal_parts_are_one_object() -> None:
+    """A request of 1 MB that names one partition 260,000 times has an answer of 16 MB."""
+    element = MetadataRequestTopic(name="same")
+    request = MetadataRequest(topics=[element] * (10 * PIECES_JOINED_AT_ONCE))
+    parts, _ = finish(encode_parts_in_steps(request, 1, b"prefix"))
+    assert b"".join(map(bytes, parts)) == b"prefix" + encode(request, 1)
+    assert len(parts) > 10
+    assert len({id(part) for part in parts}) <= 3  # the first has the prefix, the last is shorter
+
+
 def test_some_elements_of_an_array_are_a_step() -> None:
     count = 100 * ELEMENTS_A_STEP
     request = MetadataRequest(topics=[MetadataRequestTopic(name=str(number)) for number in range(count)])
