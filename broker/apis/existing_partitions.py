@@ -9,6 +9,7 @@ from collections.abc import Callable, Container, Generator, Iterable, Mapping, S
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.shared_elements import append_shared
 from odradek.timer.sliced_work import listed
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def split_by_existence(
             if part.partition_index in states:
                 found.append(part)
             else:
-                refused.setdefault(topic.name, []).append(refusal(part.partition_index, error))
+                append_shared(refused.setdefault(topic.name, []), refusal(part.partition_index, error))
             if number % LOOKED_UP_A_STEP == 0:
                 yield
         if found:

@@ -14,6 +14,7 @@ from odradek.broker.apis.authorization import require
 from odradek.broker.apis.groups.group_requests import group_context
 from odradek.broker.apis.services import SMALL_REQUEST_BYTES, now_or_in_slices
 from odradek.controller.model.acls import AclOperation, ResourceType
+from odradek.protocol.shared_elements import shared
 from odradek.timer.sliced_work import listed
 
 if TYPE_CHECKING:
@@ -30,5 +31,6 @@ def handle(broker: Services, ctx: RequestContext, request: JoinGroupRequest) -> 
 
 
 def _join(broker: Services, ctx: RequestContext, request: JoinGroupRequest) -> Steps:
-    protocols = yield from listed((protocol.name, protocol.metadata) for protocol in request.protocols)
+    named = ((protocol.name, protocol.metadata) for protocol in request.protocols)
+    protocols = yield from listed(named if ctx.size <= SMALL_REQUEST_BYTES else shared(named))
     broker.group_coordinator.join_group(group_context(ctx), request, ctx.reply, tuple(protocols))

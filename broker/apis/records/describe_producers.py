@@ -32,10 +32,12 @@ def handle(broker: Services, ctx: RequestContext, request: DescribeProducersRequ
     topics = []
     for topic in request.topics:
         error = _topic_error(broker, ctx, topic.name)
-        partitions = []
+        partitions: list[PartitionResponse] = []
         yield None
         for index in topic.partition_indexes:
-            if error is None:
+            if partitions and partitions[-1].partition_index == index:
+                partitions.append(partitions[-1])  # a request of 1 MB names one partition 260,000 times
+            elif error is None:
                 partitions.append(_partition(broker, TopicPartition(topic.name, index)))
             else:
                 partitions.append(

@@ -9,7 +9,7 @@ Kafka: KafkaApis.handleListOffsetRequest.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -30,6 +30,7 @@ from odradek.protocol.messages.list_offsets import (
 )
 from odradek.protocol.new_tuple import new_tuple
 from odradek.protocol.records.layout import NO_PARTITION_LEADER_EPOCH
+from odradek.protocol.shared_elements import append_shared, shared
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.offsets import LATEST, SpecialTimestamp
 from odradek.timer.sliced_work import Wait, chosen, listed
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
     from odradek.timer.sliced_work import Steps
+
+Lookups = list[tuple[TopicPartition, int]]
+"""Of timestamps in partitions."""
 
 CONSUMER_REPLICA_ID = -1
 DEBUGGING_REPLICA_ID = -2
@@ -80,56 +84,73 @@ def _list_offsets(broker: Services, ctx: RequestContext, request: ListOffsetsReq
     allowed = yield from chosen(request.topics, lambda topic: topic.name in authorized)
     duplicates: set[tuple[str, int]] = set()
     if version > 0:
-        by_time = yield from _by_time(allowed)
-        for start in range(0, len(by_time), SMALL_REQUEST_PARTITIONS):
-            some = by_time[start : start + SMALL_REQUEST_PARTITIONS]
-            yield Wait(partial(broker.replica_manager.reads.cold_reads.warm_lookups, some))
+        warm = broker.replica_manager.reads.cold_reads.warm_lookups
+        lookups = yield from _warm_lookups(warm, allowed)
+        if lookups:
+            yield Wait(partial(warm, lookups))
         duplicates = yield from _duplicates(request)
     answer = _offsets_v0 if version == 0 else _offset
-    topics = []
+    is_large = ctx.size > SMALL_REQUEST_BYTES
+    topics: list[ListOffsetsTopicResponse] = []
     for topic in allowed:
-        found = []
+        found: list[ListOffsetsPartitionResponse] = []
         for number, part in enumerate(topic.partitions, 1):
             topic_partition = new_tuple(TopicPartition, (topic.name, part.partition_index))
             if duplicates and topic_partition in duplicates:
-                found.append(_error(part, ErrorCode.INVALID_REQUEST))
+                append_shared(found, _error(part, ErrorCode.INVALID_REQUEST))
+            elif is_large:
+                append_shared(found, answer(broker, request, topic_partition, part, version))
             else:
                 found.append(answer(broker, request, topic_partition, part, version))
             if part.timestamp != LATEST or not number % LATEST_OFFSETS_A_STEP:
                 yield None
-        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=found))
+        answered = ListOffsetsTopicResponse(name=topic.name, partitions=found)
+        if found:
+            topics.append(answered)
+        else:
+            append_shared(topics, answered)
         yield None
     for topic in request.topics:
         yield None
         if topic.name not in authorized:
             refused = yield from _unauthorized(topic, version)
-            topics.append(refused)
+            append_shared(topics, refused, refused.partitions)
     ctx.reply(ListOffsetsResponse(topics=topics))
 
 
-def _by_time(topics: Iterable[ListOffsetsTopic]) -> Generator[None, None, list[tuple[TopicPartition, int]]]:
-    """The partitions and timestamps whose lookup reads a log, in steps."""
-    found = []
+def _warm_lookups(
+    warm: Callable[[Lookups, Callable[[], None]], None], topics: Iterable[ListOffsetsTopic]
+) -> Generator[Wait | None, None, Lookups]:
+    """Read what the lookups of timestamps need that is not in memory, some partitions a step. Returns the last of the
+    lookups, for which that is still to be done.
+    """
+    lookups: Lookups = []
     for topic in topics:
         for number, part in enumerate(topic.partitions, 1):
             if part.timestamp >= 0 or part.timestamp == SpecialTimestamp.MAX:
-                found.append((TopicPartition(topic.name, part.partition_index), part.timestamp))
+                lookups.append((TopicPartition(topic.name, part.partition_index), part.timestamp))
+                if len(lookups) == SMALL_REQUEST_PARTITIONS:
+                    yield Wait(partial(warm, lookups))
+                    lookups = []
             if number % SMALL_REQUEST_PARTITIONS == 0:
-                yield
-        yield
-    return found
+                yield None
+        yield None
+    return lookups
 
 
 def _duplicates(request: ListOffsetsRequest) -> Generator[None, None, set[tuple[str, int]]]:
     """The partitions that are named more than once, in steps."""
-    named: set[tuple[str, int]] = set()
+    named: dict[str, set[int]] = {}
     twice: set[tuple[str, int]] = set()
     for topic in request.topics:
+        if topic.name not in named:
+            named[topic.name] = set()
+        indexes = named[topic.name]
         for number, part in enumerate(topic.partitions, 1):
-            name = (topic.name, part.partition_index)
-            if name in named:
-                twice.add(name)
-            named.add(name)
+            index = part.partition_index
+            if index in indexes:
+                twice.add((topic.name, index))
+            indexes.add(index)
             if number % SMALL_REQUEST_PARTITIONS == 0:
                 yield
         yield
@@ -213,7 +234,7 @@ def _unauthorized(topic: ListOffsetsTopic, version: int) -> Generator[None, None
             )
         else:
             refused = _error(part, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        answer.partitions.append(refused)
+        append_shared(answer.partitions, refused)
         yield
     return answer
 
@@ -225,9 +246,9 @@ def _error(part: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartitionR
 def error_response(
     request: ListOffsetsRequest, version: int, code: ErrorCode, message: str | None
 ) -> Generator[None, None, ListOffsetsResponse]:
-    topics = []
+    topics: list[ListOffsetsTopicResponse] = []
     for topic in request.topics:
-        partitions = yield from listed(_error(part, code) for part in topic.partitions)
-        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
+        partitions = yield from listed(shared(_error(part, code) for part in topic.partitions))
+        append_shared(topics, ListOffsetsTopicResponse(name=topic.name, partitions=partitions), partitions)
         yield
     return ListOffsetsResponse(topics=topics)

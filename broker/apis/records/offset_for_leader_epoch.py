@@ -20,6 +20,7 @@ from odradek.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochResponse,
     OffsetForLeaderTopicResult,
 )
+from odradek.protocol.shared_elements import append_shared
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.sliced_work import listed
 
@@ -48,8 +49,10 @@ def handle(broker: Services, ctx: RequestContext, request: OffsetForLeaderEpochR
                 error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
                 found.append(EpochEndOffset(partition=part.partition, error_code=error))
             yield None
-        (topics if is_authorized else refused).append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=found))
-    ctx.reply(OffsetForLeaderEpochResponse(topics=topics + refused))
+        answer = OffsetForLeaderTopicResult(topic=topic.topic, partitions=found)
+        append_shared(topics if is_authorized else refused, answer, found)
+    topics += refused
+    ctx.reply(OffsetForLeaderEpochResponse(topics=topics))
 
 
 def _authorized_topics(
@@ -77,11 +80,11 @@ def _end_offset(broker: Services, topic_partition: TopicPartition, part: OffsetF
 def error_response(
     request: OffsetForLeaderEpochRequest, version: int, code: ErrorCode, message: str | None
 ) -> Generator[None, None, OffsetForLeaderEpochResponse]:
-    topics = []
+    topics: list[OffsetForLeaderTopicResult] = []
     for topic in request.topics:
         partitions = yield from listed(
             EpochEndOffset(partition=part.partition, error_code=code) for part in topic.partitions
         )
-        topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=partitions))
+        append_shared(topics, OffsetForLeaderTopicResult(topic=topic.topic, partitions=partitions), partitions)
         yield
     return OffsetForLeaderEpochResponse(topics=topics)

@@ -26,6 +26,7 @@ from odradek.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
+from odradek.protocol.shared_elements import append_shared
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.sliced_work import chosen
 
@@ -174,13 +175,13 @@ def _finish(
 
     Kafka: AddPartitionsToTxnRequest.errorResponseForTransaction.
     """
-    topics = []
+    topics: list[AddPartitionsToTxnTopicResult] = []
     for topic in transaction.topics:
-        results = []
+        results: list[AddPartitionsToTxnPartitionResult] = []
         for index in topic.partitions:
-            results.append(AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=error))
+            append_shared(results, AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=error))
             yield None
-        topics.append(AddPartitionsToTxnTopicResult(name=topic.name, results_by_partition=results))
+        append_shared(topics, AddPartitionsToTxnTopicResult(name=topic.name, results_by_partition=results), results)
         yield None
     finish(AddPartitionsToTxnResult(transactional_id=transaction.transactional_id, topic_results=topics))
 
