@@ -23,6 +23,7 @@ from odradek.protocol.messages.delete_topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
+from odradek.protocol.shared_elements import shared
 from odradek.timer.sliced_work import listed
 
 if TYPE_CHECKING:
@@ -45,19 +46,29 @@ def handle(broker: Services, ctx: RequestContext, request: DeleteTopicsRequest) 
 async def _delete(broker: Services, ctx: RequestContext, request: DeleteTopicsRequest) -> None:
     quota = broker.quotas.controller_mutation.new_quota_for(ctx, strict_since_version=FIRST_STRICT_QUOTA_VERSION)
     cache = broker.metadata_cache
-    results = []
+    results: list[DeletableTopicResult] = []
     async for topic in in_turns(_topics(request)):
         by_id = topic.topic_id != ZERO_UUID
         if by_id and topic.name is not None:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Topic name and topic ID can not both be specified.")
         name = cache.topic_name(topic.topic_id) if by_id else topic.name
-        results.append(DeletableTopicResult(name=name, topic_id=topic.topic_id))
+        last = results[-1] if results else None
+        if last is None or last.name != name or last.topic_id != topic.topic_id:
+            last = DeletableTopicResult(name=name, topic_id=topic.topic_id)
+        results.append(last)  # a request of 1 MB names one topic 500,000 times
     kind = ResourceType.TOPIC
     describable = await result_in_turns(filter_by_authorized(broker, ctx, AclOperation.DESCRIBE, kind, _names(results)))
     deletable = await result_in_turns(filter_by_authorized(broker, ctx, AclOperation.DELETE, kind, _names(results)))
-    to_delete: dict[str, DeletableTopicResult] = {}
-    async for result in in_turns(results):
+    to_delete: dict[str, int] = {}
+    """The place of the last mention in the results: only that one tells what came of it."""
+    judged: DeletableTopicResult | None = None
+    async for number, result in in_turns(enumerate(results)):
         name, by_id = result.name, result.topic_id != ZERO_UUID
+        if result is judged:
+            if name in to_delete and result.error_code == ErrorCode.NONE:
+                to_delete[name] = number
+            continue
+        judged = result
         if by_id and name is None:
             result.error_code = ErrorCode.UNKNOWN_TOPIC_ID
         elif by_id and name not in describable:
@@ -68,13 +79,16 @@ async def _delete(broker: Services, ctx: RequestContext, request: DeleteTopicsRe
         elif not cache.contains(name):
             result.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         else:
-            to_delete[name] = result
+            to_delete[name] = number
     if to_delete:
         outcomes = await broker.admin.delete_topics(
             to_delete, timeout_ms=request.timeout_ms, record_mutations=quota.record
         )
         async for name, outcome in in_turns(outcomes.items()):
-            to_delete[name].error_code = outcome.error_code
+            number = to_delete[name]
+            results[number] = DeletableTopicResult(
+                name=name, topic_id=results[number].topic_id, error_code=outcome.error_code
+            )
     ctx.reply(DeleteTopicsResponse(responses=results, throttle_time_ms=throttle_mutation(broker.quotas, ctx, quota)))
 
 
@@ -90,9 +104,11 @@ def error_response(
     request: DeleteTopicsRequest, version: int, code: ErrorCode, message: str | None
 ) -> Generator[None, None, DeleteTopicsResponse]:
     responses = yield from listed(
-        DeletableTopicResult(
-            name=topic.name if version >= 6 else topic.name or "", topic_id=topic.topic_id, error_code=code
+        shared(
+            DeletableTopicResult(
+                name=topic.name if version >= 6 else topic.name or "", topic_id=topic.topic_id, error_code=code
+            )
+            for topic in _topics(request)
         )
-        for topic in _topics(request)
     )
     return DeleteTopicsResponse(responses=responses)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import pytest
 
+from odradek.controller.admin.topic_admin import TopicResult
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.errors import ErrorCode
@@ -68,6 +71,32 @@ def test_topic_named_twice_is_deleted_once(broker: InProcessBroker) -> None:
     broker.create_topic("twice")
     results = delete(broker, "twice", "twice")
     assert {result.error_code for result in results} == {NONE}
+
+
+@pytest.mark.parametrize("version", [5, 6])
+def test_only_the_last_mention_of_a_topic_tells_what_came_of_it(
+    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    """Whether the mentions follow each other or not."""
+    name = f"last-of-v{version}"
+    broker.create_topic(name)
+
+    async def fail(topics: Collection[str], **_: object) -> dict[str, TopicResult]:
+        return {name: TopicResult(name=name, error_code=ErrorCode.REQUEST_TIMED_OUT) for name in topics}
+
+    monkeypatch.setattr(broker.services.admin, "delete_topics", fail)
+    named = [name, name, "none", "none", name, name]
+    found = delete(broker, *named, version=version)
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert [result.name for result in found] == named
+    assert [result.error_code for result in found] == [
+        NONE,
+        NONE,
+        unknown,
+        unknown,
+        NONE,
+        ErrorCode.REQUEST_TIMED_OUT,
+    ]
 
 
 @pytest.mark.parametrize(("version", "error"), [(2, ErrorCode.INVALID_REQUEST), (3, ErrorCode.TOPIC_DELETION_DISABLED)])
