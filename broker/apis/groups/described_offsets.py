@@ -6,7 +6,7 @@ Kafka: KafkaApis.fetchAllOffsetsForGroup, KafkaApis.fetchOffsetsForGroup, KafkaA
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from odradek.broker.apis.authorization import authorize, filter_by_authorized
 from odradek.broker.apis.groups.group_requests import group_context
@@ -51,7 +51,7 @@ def fetch_of_one_group(
 ) -> Steps:
     """Versions 0 to 7. Partitions of other topics are answered with an error if the request names them."""
     version = ctx.header.api_version
-    (group,) = yield from requested_groups(request, version)
+    (group,) = requested_groups(request, version)
     refused = yield from _take_refused(broker, ctx, group, by_partition=version == 0)
     if refused is None:
         if version == 1:
@@ -61,10 +61,7 @@ def fetch_of_one_group(
         ctx.reply(response)
         return
     if group.topics is not None:
-        request.topics = yield from listed(
-            OffsetFetchRequestTopic(name=topic.name, partition_indexes=topic.partition_indexes)
-            for topic in group.topics
-        )
+        request.topics = cast("list[OffsetFetchRequestTopic]", group.topics)  # as they came in the request
     responses: list[OffsetFetchResponse] = []
     if group.topics is None:
         yield from broker.group_coordinator.fetch_offsets(group_context(ctx), request, responses.append)
@@ -110,8 +107,9 @@ def fetch_of_groups(broker: Services, ctx: RequestContext, request: OffsetFetchR
                 filtered.add(group.group_id)
                 described = yield from _described(broker, ctx, (topic.name for topic in answer.topics))
                 answer.topics = KeptArray(topic for topic in answer.topics if topic.name in described)
-        elif answer.error_code == ErrorCode.NONE:
-            answer.topics += refused
+        elif refused and answer.error_code == ErrorCode.NONE:
+            topics = answer.topics + refused  # the answer may be that of other mentions of the group, too
+            response.groups[-1] = OffsetFetchResponseGroup(group_id=answer.group_id, topics=topics)
     ctx.reply(response)
 
 

@@ -46,9 +46,10 @@ from odradek.protocol.messages.offset_fetch import (
     OffsetFetchResponseGroup,
 )
 from odradek.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+from odradek.protocol.shared_elements import append_shared
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import Clock
-from odradek.timer.sliced_work import SlicedWork, Steps, chosen, listed
+from odradek.timer.sliced_work import SlicedWork, Steps, chosen
 from odradek.timer.system_timer import SystemTimer
 
 FIRST_ABORTABLE_VERSION = 4
@@ -176,12 +177,12 @@ class OffsetService:
         self, context: GroupRequestContext, request: OffsetFetchRequest, respond: Respond[OffsetFetchResponse]
     ) -> Steps:
         version = context.api_version
-        groups = yield from requested_groups(request, version)
+        groups = requested_groups(request, version)
         if version == 0:
             yield from self._fetch_from_tree(groups[0], respond)
             return
         require_stable = version >= 7 and request.require_stable
-        answers = []
+        answers: list[OffsetFetchResponseGroup] = []
         of_all_topics: dict[str, OffsetFetchResponseGroup] = {}
         """A request may name one group with many offsets 100,000 times."""
         for group in groups:
@@ -192,7 +193,7 @@ class OffsetService:
                 if group.topics is None:
                     answer.topics = KeptArray(answer.topics)
                     of_all_topics[group.group_id] = answer
-            answers.append(answer)
+            append_shared(answers, answer, answer.topics)
             yield None
         response = yield from offset_fetch_response(answers, version)
         respond(response)
@@ -222,11 +223,13 @@ class OffsetService:
         """Remove offsets of topics that no member subscribes to (KIP-496), in one step: the group does not change
         between the decision and the removal.
         """
-        wanted = yield from listed(
-            TopicPartition(topic.name, partition.partition_index)
-            for topic in request.topics
-            for partition in topic.partitions
-        )
+        wanted: dict[TopicPartition, None] = {}
+        for named in request.topics:
+            for number, partition in enumerate(named.partitions, 1):
+                wanted[TopicPartition(named.name, partition.partition_index)] = None
+                if number % OFFSETS_A_STEP == 0:
+                    yield None
+            yield None
         error = refusal_for(self._groups, request.group_id)
         group = self._groups.get(request.group_id)
         if error == ErrorCode.NONE:

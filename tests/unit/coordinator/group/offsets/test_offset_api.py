@@ -76,13 +76,13 @@ def test_a_partition_named_twice_counts_as_named_last() -> None:
 @pytest.mark.parametrize("topics", [None, []])
 def test_requests_before_version_8_are_one_group(topics: list[OffsetFetchRequestTopic] | None) -> None:
     request = OffsetFetchRequest(group_id="g", topics=topics)
-    (group,) = run_through(requested_groups(request, 7))
+    (group,) = requested_groups(request, 7)
     assert (group.group_id, group.topics) == ("g", topics)
 
 
 def test_requests_from_version_8_on_are_many() -> None:
     groups = [OffsetFetchRequestGroup(group_id="g"), OffsetFetchRequestGroup(group_id="h")]
-    assert run_through(requested_groups(OffsetFetchRequest(groups=groups), 8)) == groups
+    assert requested_groups(OffsetFetchRequest(groups=groups), 8) == groups
 
 
 def test_a_partition_asked_for_twice_is_answered_once() -> None:
