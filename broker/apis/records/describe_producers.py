@@ -5,7 +5,7 @@ Kafka: KafkaApis.handleDescribeProducersRequest.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from odradek.broker.apis.authorization import require
 from odradek.broker.apis.services import in_slices
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from odradek.broker.network.requests.request import RequestContext
     from odradek.timer.sliced_work import Steps
 
+NO_PRODUCERS: Final[list[ProducerState]] = []
+"""Of all refused partitions, 260,000 of which one request may name. Nothing must be added to it."""
+
 
 @in_slices
 def handle(broker: Services, ctx: RequestContext, request: DescribeProducersRequest) -> Steps:
@@ -40,9 +43,7 @@ def handle(broker: Services, ctx: RequestContext, request: DescribeProducersRequ
             elif error is None:
                 partitions.append(_partition(broker, TopicPartition(topic.name, index)))
             else:
-                partitions.append(
-                    PartitionResponse(partition_index=index, error_code=error.code, error_message=error.message)
-                )
+                partitions.append(_refusal(index, error.code, error.message))
             yield None
         topics.append(TopicResponse(name=topic.name, partitions=partitions))
     ctx.reply(DescribeProducersResponse(topics=topics))
@@ -63,9 +64,9 @@ def _partition(broker: Services, topic_partition: TopicPartition) -> PartitionRe
     try:
         hosted = broker.replica_manager.partition(topic_partition)
     except KafkaError as error:
-        return PartitionResponse(partition_index=topic_partition.partition, error_code=error.code)
+        return _refusal(topic_partition.partition, error.code)
     if hosted.log is None:
-        return PartitionResponse(partition_index=topic_partition.partition, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return _refusal(topic_partition.partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     return PartitionResponse(
         partition_index=topic_partition.partition,
         active_producers=[
@@ -79,4 +80,10 @@ def _partition(broker: Services, topic_partition: TopicPartition) -> PartitionRe
             )
             for producer_id, producer in hosted.log.active_producers().items()
         ],
+    )
+
+
+def _refusal(index: int, code: ErrorCode, message: str | None = None) -> PartitionResponse:
+    return PartitionResponse(
+        partition_index=index, error_code=code, error_message=message, active_producers=NO_PRODUCERS
     )

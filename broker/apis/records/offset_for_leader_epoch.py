@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.authorization import EVERYTHING, authorize, filter_by_authorized
-from odradek.broker.apis.services import in_slices
+from odradek.broker.apis.services import SMALL_REQUEST_BYTES, in_slices
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.offset_for_leader_epoch import (
@@ -36,18 +36,22 @@ if TYPE_CHECKING:
 @in_slices
 def handle(broker: Services, ctx: RequestContext, request: OffsetForLeaderEpochRequest) -> Steps:
     authorized = yield from _authorized_topics(broker, ctx, request)
+    is_large = ctx.size > SMALL_REQUEST_BYTES
     topics: list[OffsetForLeaderTopicResult] = []
     refused: list[OffsetForLeaderTopicResult] = []
     for topic in request.topics:
         is_authorized = topic.topic in authorized
-        found = []
+        found: list[EpochEndOffset] = []
         yield None
         for part in topic.partitions:
             if is_authorized:
-                found.append(_end_offset(broker, TopicPartition(topic.topic, part.partition), part))
+                end = _end_offset(broker, TopicPartition(topic.topic, part.partition), part)
             else:
-                error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-                found.append(EpochEndOffset(partition=part.partition, error_code=error))
+                end = EpochEndOffset(partition=part.partition, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            if is_large:
+                append_shared(found, end)
+            else:
+                found.append(end)
             yield None
         answer = OffsetForLeaderTopicResult(topic=topic.topic, partitions=found)
         append_shared(topics if is_authorized else refused, answer, found)
