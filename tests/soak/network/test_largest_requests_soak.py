@@ -20,7 +20,7 @@ pytestmark = pytest.mark.soak
 
 SOON_S = 1.0
 ONE_BYTES = 64 << 20
-"""For one request; 24 MB suffice for all but 17 of them. `WIDEST_BYTES` in `test_hostile_clients.py` says why."""
+"""For one request; 24 MB suffice for all but 7 of them. `WIDEST_BYTES` in `test_hostile_clients.py` says why."""
 MOST_BYTES = 128 << 20
 LONGEST_S = 3
 PAUSE_S = 0.005
