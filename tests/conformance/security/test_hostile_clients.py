@@ -41,10 +41,8 @@ LIMIT = 4_000
 JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="secret";'
 PROTOCOLS = "PLAINTEXT:PLAINTEXT,TLS:SSL,AUTH:SASL_PLAINTEXT,TLSAUTH:SASL_SSL"
 SCRAM_JAAS = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
-WIDEST_BYTES = 64 << 20
-"""At the peak. Eight times a frame of 1 MB and 16 MB are not enough for all: an element of an array takes two to seven
-bytes there, and in Python at least 48 bytes for itself and 8 in its list, and as much again in the answer.
-"""
+WIDEST_BYTES = 24 << 20
+"""At the peak, for one request: eight times its frame of 1 MB, and 16 MB."""
 PIPELINED = 10_000
 PIPELINED_BYTES = 32 << 20
 DELAY_MS = 3000

@@ -19,8 +19,8 @@ from tests.support.wire.raw_client import ConnectionClosedError, RawClient
 pytestmark = pytest.mark.soak
 
 SOON_S = 1.0
-ONE_BYTES = 64 << 20
-"""For one request; 24 MB suffice for all but 7 of them. `WIDEST_BYTES` in `test_hostile_clients.py` says why."""
+ONE_BYTES = 24 << 20
+"""For one request: eight times its frame, and 16 MB."""
 MOST_BYTES = 128 << 20
 LONGEST_S = 3
 PAUSE_S = 0.005
