@@ -65,6 +65,9 @@ MAX_DEPRECATED: Final = 200
 and the rest is counted together as `OTHER_SOFTWARE`.
 """
 
+MAX_SOFTWARE_CHARS: Final = 100
+"""Of a name and version together, which a client could make 64 KB long: longer ones are counted as `OTHER_SOFTWARE`."""
+
 OTHER_SOFTWARE: Final = ("other", "other")
 
 
@@ -103,8 +106,10 @@ class RequestMetrics:
         counts = self.deprecated.get(version)
         if counts is None:
             counts = self.deprecated[version] = Counter()
-        software = (connection.client_software_name, connection.client_software_version)
-        counts[software if software in counts or len(counts) < MAX_DEPRECATED else OTHER_SOFTWARE] += 1
+        software = name, software_version = connection.client_software_name, connection.client_software_version
+        is_short = len(name) + len(software_version) <= MAX_SOFTWARE_CHARS
+        is_told_apart = is_short and (software in counts or len(counts) < MAX_DEPRECATED)
+        counts[software if is_told_apart else OTHER_SOFTWARE] += 1
 
     def completed(self, size: int, times: RequestTimes) -> None:
         """A request of the sample is over. Only values above 0 go into the histograms here: most are 0."""

@@ -8,6 +8,7 @@ from odradek.broker.metrics.request_metrics import (
     ADJUST_EVERY_MS,
     GENERATION_MS,
     MAX_DEPRECATED,
+    MAX_SOFTWARE_CHARS,
     OTHER_SOFTWARE,
     SAMPLES_A_BURST,
     SAMPLES_PER_SECOND,
@@ -292,6 +293,15 @@ def test_names_of_client_software_are_bounded() -> None:
     assert len(metrics.deprecated[0]) == MAX_DEPRECATED + 1
     assert metrics.deprecated[0][OTHER_SOFTWARE] == 10
     assert metrics.deprecated[0]["x0", ""] == 2
+
+
+def test_long_names_of_client_software_are_not_kept() -> None:
+    metrics = RequestMetrics()
+    connection = FakeConnection()
+    for length, found in ((MAX_SOFTWARE_CHARS, {("x" * MAX_SOFTWARE_CHARS, ""): 1}), (MAX_SOFTWARE_CHARS + 1, {})):
+        connection.client_software_name = "x" * length
+        metrics.count_deprecated(length, connection)
+        assert metrics.deprecated[length] == (found or {OTHER_SOFTWARE: 1})
 
 
 def test_quantiles_forget_and_counts_do_not() -> None:
