@@ -5,16 +5,12 @@ Kafka: GroupMetadataManager.partitionLoadSensor, TransactionStateManager.partiti
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from odradek.timer.sampled_rate import Average, Maximum
+from odradek.timer.sampled_rate import METRIC_WINDOW_MS, METRIC_WINDOWS, Average, Maximum
 
 if TYPE_CHECKING:
     from odradek.timer.clock import Clock
-
-WINDOWS: Final = 2
-WINDOW_MS: Final = 30_000
-"""The defaults of metrics.num.samples and metrics.sample.window.ms."""
 
 
 class LoadTimes:
@@ -24,8 +20,8 @@ class LoadTimes:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._average = Average(window_count=WINDOWS, window_ms=WINDOW_MS)
-        self._maximum = Maximum(window_count=WINDOWS, window_ms=WINDOW_MS)
+        self._average = Average(window_count=METRIC_WINDOWS, window_ms=METRIC_WINDOW_MS)
+        self._maximum = Maximum(window_count=METRIC_WINDOWS, window_ms=METRIC_WINDOW_MS)
 
     def now_ms(self) -> int:
         """The monotonic time at which a load begins, for `loaded`."""

@@ -11,6 +11,11 @@ Kafka: SampledStat, WindowedSum, Rate, SimpleRate, Avg, Max, QuotaUtils.throttle
 from __future__ import annotations
 
 import math
+from typing import Final
+
+METRIC_WINDOWS: Final = 2
+METRIC_WINDOW_MS: Final = 30_000
+"""The defaults of metrics.num.samples and metrics.sample.window.ms."""
 
 _LONG_MAX = (1 << 63) - 1
 

@@ -8,16 +8,12 @@ Kafka: Selector.SelectorMetrics, ConnectionQuotas.ListenerConnectionQuota.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from odradek.timer.sampled_rate import Average
+from odradek.timer.sampled_rate import METRIC_WINDOW_MS, METRIC_WINDOWS, Average
 
 if TYPE_CHECKING:
     from odradek.timer.clock import Clock
-
-WINDOWS: Final = 2
-WINDOW_MS: Final = 30_000
-"""The defaults of metrics.num.samples and metrics.sample.window.ms."""
 
 
 class ListenerMeters:
@@ -53,4 +49,4 @@ class ConnectionMeters:
 
 
 def _times() -> Average:
-    return Average(window_count=WINDOWS, window_ms=WINDOW_MS)
+    return Average(window_count=METRIC_WINDOWS, window_ms=METRIC_WINDOW_MS)
