@@ -8,11 +8,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.configs.alter_answers import answers
 from odradek.broker.apis.configs.config_rights import require_right
 from odradek.broker.apis.mapped import Mapped
 from odradek.controller.admin.config_admin import ConfigChange, ResourceChanges
-from odradek.controller.loop_turns import in_turns
-from odradek.protocol.made_once import made_once
 from odradek.protocol.messages.alter_configs import (
     AlterableConfig,
     AlterConfigsRequest,
@@ -24,7 +23,6 @@ from odradek.protocol.messages.alter_configs import (
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
-    from odradek.protocol.errors import KafkaError
 
 
 def handle(broker: Services, ctx: RequestContext, request: AlterConfigsRequest) -> None:
@@ -37,11 +35,7 @@ async def _alter(broker: Services, ctx: RequestContext, request: AlterConfigsReq
         validate_only=request.validate_only,
         require_right=partial(require_right, broker, ctx),
     )
-    answer = made_once(_answer, len(errors))
-    responses = [
-        answer(resource.resource_type, resource.resource_name, error)
-        async for resource, error in in_turns(zip(request.resources, errors, strict=True))
-    ]
+    responses = await answers(AlterConfigsResourceResponse, request.resources, errors)
     ctx.reply(AlterConfigsResponse(responses=responses))
 
 
@@ -51,12 +45,3 @@ def _changes(resource: AlterConfigsResource) -> ResourceChanges:
 
 def _change(config: AlterableConfig) -> ConfigChange:
     return ConfigChange(config.name, config.value)
-
-
-def _answer(resource_type: int, resource_name: str, error: KafkaError | None) -> AlterConfigsResourceResponse:
-    return AlterConfigsResourceResponse(
-        resource_type=resource_type,
-        resource_name=resource_name,
-        error_code=0 if error is None else error.code,
-        error_message=None if error is None else error.specific_message,
-    )

@@ -11,12 +11,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.configs.alter_answers import answers
 from odradek.broker.apis.configs.config_rights import require_right
 from odradek.broker.apis.configs.runtime_loggers import alter_loggers
 from odradek.broker.apis.mapped import Mapped
 from odradek.controller.admin.config_admin import ConfigChange, ResourceChanges
-from odradek.controller.loop_turns import in_turns
-from odradek.protocol.made_once import made_once
 from odradek.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -28,7 +27,6 @@ from odradek.protocol.messages.incremental_alter_configs import (
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
-    from odradek.protocol.errors import KafkaError
 
 
 def handle(broker: Services, ctx: RequestContext, request: IncrementalAlterConfigsRequest) -> None:
@@ -42,11 +40,7 @@ async def _alter(broker: Services, ctx: RequestContext, request: IncrementalAlte
         require_right=partial(require_right, broker, ctx),
         alter_loggers=partial(_alter_loggers, broker, ctx, validate_only=request.validate_only),
     )
-    answer = made_once(_answer, len(errors))
-    responses = [
-        answer(resource.resource_type, resource.resource_name, error)
-        async for resource, error in in_turns(zip(request.resources, errors, strict=True))
-    ]
+    responses = await answers(AlterConfigsResourceResponse, request.resources, errors)
     ctx.reply(IncrementalAlterConfigsResponse(responses=responses))
 
 
@@ -56,15 +50,6 @@ def _changes(resource: AlterConfigsResource) -> ResourceChanges:
 
 def _change(config: AlterableConfig) -> ConfigChange:
     return ConfigChange(config.name, config.value, config.config_operation)
-
-
-def _answer(resource_type: int, resource_name: str, error: KafkaError | None) -> AlterConfigsResourceResponse:
-    return AlterConfigsResourceResponse(
-        resource_type=resource_type,
-        resource_name=resource_name,
-        error_code=0 if error is None else error.code,
-        error_message=None if error is None else error.specific_message,
-    )
 
 
 def _alter_loggers(broker: Services, ctx: RequestContext, change: ResourceChanges, *, validate_only: bool) -> None:
