@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from odradek.broker.apis.configs.alter_answers import answers
 from odradek.broker.apis.configs.config_rights import require_right
 from odradek.broker.apis.configs.runtime_loggers import alter_loggers
-from odradek.broker.apis.mapped import Mapped
 from odradek.controller.admin.config_admin import ConfigChange, ResourceChanges
+from odradek.protocol.codec.mapped import Mapped
 from odradek.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,

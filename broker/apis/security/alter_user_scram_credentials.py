@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.authorization import require
-from odradek.broker.apis.mapped import Mapped
 from odradek.controller.admin.scram_credential_changes import Deletion, Upsertion, alter_scram_credentials
 from odradek.controller.loop_turns import in_turns
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
+from odradek.protocol.codec.mapped import Mapped
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,

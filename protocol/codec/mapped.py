@@ -1,6 +1,8 @@
-"""A sequence whose items are made when they are read, from those of another: what a request names, in other types.
+"""A sequence whose items are made when they are read, from those of another.
 
-As a list the items of a request of one megabyte would need 20 MB beside the request itself.
+What a request of one megabyte names, in other types, would need 20 MB as a list, and so would the answer about it. An
+answer's array may be such a sequence: the encoder reads its elements once, one after the other, and asks for their
+number before.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from odradek.broker.apis.mapped import Mapped
+from odradek.protocol.codec.mapped import Mapped
 
 DOUBLED = Mapped(lambda number: [2 * number], [1, 2, 3])
 
