@@ -17,11 +17,11 @@ class Growth:
 
     def __init__(self, pid: int) -> None:
         self._process = psutil.Process(pid)
-        self._before = 0
+        self._before: dict[int, int] = {}
         for process in self._processes():
             with suppress(FileNotFoundError, psutil.NoSuchProcess):
                 Path(f"/proc/{process.pid}/clear_refs").write_text(PEAK_BEGINS_ANEW)
-                self._before += process.memory_info().rss
+                self._before[process.pid] = process.memory_info().rss
         self._peaks: dict[int, int] = {}
         self.look()
 
@@ -34,7 +34,12 @@ class Growth:
     def most(self) -> int:
         """In bytes: the peaks of all processes together, although not all have theirs at the same time."""
         self.look()
-        return sum(self._peaks.values()) - self._before
+        return sum(self._peaks.values()) - sum(self._before.values())
+
+    def __str__(self) -> str:
+        """The broker and its workers each on its own, so that a test that fails tells which of them has grown."""
+        grown = {pid: (self._before.get(pid, 0) >> 10, peak >> 10) for pid, peak in self._peaks.items()}
+        return ", ".join(f"process {pid} from {before:,} to {peak:,} KB" for pid, (before, peak) in grown.items())
 
     def _processes(self) -> list[psutil.Process]:
         return [self._process, *self._process.children()]
