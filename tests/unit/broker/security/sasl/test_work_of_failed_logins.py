@@ -1,6 +1,6 @@
 """What a login that fails makes the broker do is the same whether its user exists: each call of a function, in order.
 
-The times are compared in `tests/conformance/security/test_login_times.py`.
+The times are compared in `tests/conformance/security/sasl/test_login_times.py`.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.security.conftest import Certificates
-from tests.conformance.security.test_certificate_changes import alter
+from tests.conformance.security.tls.test_certificate_changes import alter
 from tests.support.certificates import Authority, Identity
 from tests.support.processes.odradek_process import OdradekBroker, running
 from tests.support.processes.ports import free_port
