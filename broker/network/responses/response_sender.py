@@ -235,6 +235,8 @@ class ResponseSender:
                 batch = self._next_batch()
                 if batch:
                     budget -= self._write(batch)
+                elif not queue:
+                    return  # the last parts were empty, as those of an encoder in steps may be
                 elif isinstance(queue[0], SlicedRecords):
                     self._make_slice(queue[0])
                 else:

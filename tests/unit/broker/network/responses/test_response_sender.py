@@ -111,6 +111,28 @@ def test_empty_region_is_nothing(regions: list[MemoryRegion]) -> None:
     assert not region.was_retained
 
 
+@pytest.mark.parametrize("before", [[], [bytes(COPY_BATCH_BYTES)], [b"", bytes(COPY_BATCH_BYTES), b""]])
+def test_empty_parts_are_nothing(before: list[bytes]) -> None:
+    sent = Sent()
+    sent.sender.push([*before, b"", b""])
+    sent.sender.flush()
+    assert sent.wire.data == b"".join(before)
+    sent.sender.push([b"next"])
+    sent.sender.flush()
+    assert sent.wire.data.endswith(b"next")
+
+
+def test_the_next_request_comes_when_only_empty_parts_are_left() -> None:
+    """Else the connection would wait for ever."""
+    sent = Sent()
+    sent.sender.push([bytes(TURN_BYTES), b"", b""])
+    sent.sender.flush()
+    (go_on,) = sent.soon
+    go_on()
+    assert not sent.sender.is_blocked
+    assert sent.ready == 1
+
+
 def test_region_of_a_transport_that_cannot_be_bypassed_is_copied(regions: list[MemoryRegion]) -> None:
     region, content = make(regions, 200_000, position=5)
     sent = Sent(bypass=False)
