@@ -215,8 +215,8 @@ class TreeDatabase:
             try:
                 results.append(store.apply(operation, current))
             except TreeError as refused:
-                error = refused
-                results.append(refused)
+                error = refused.with_traceback(None)  # of this frame, in which the error is: a cycle
+                results.append(error)
             self._fire(store, deliveries)
             self._watches.watch(tree, operation, error)
         return results

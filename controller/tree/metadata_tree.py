@@ -283,7 +283,10 @@ class MetadataTree(Nodes, Protocol):
         """Apply one operation and return its result; raises its error."""
         (result,) = await self.submit((operation,))
         if isinstance(result, TreeError):
-            raise result
+            try:
+                raise result
+            finally:
+                del result  # else the error, its traceback and this frame would be a cycle, which no caller frees
         return result
 
     def add_session_listener(self, listener: SessionListener) -> None: ...

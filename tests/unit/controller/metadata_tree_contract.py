@@ -6,6 +6,8 @@ All nodes live under a directory of the test's own, so that a tree shared by man
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -106,6 +108,28 @@ class MetadataTreeContract:
             await tree.submit([Create(clients.root + "/null"), Create(clients.root + "/empty", b"")])
             assert (await tree.run(GetData(clients.root + "/null"))).data is None
             assert (await tree.run(GetData(clients.root + "/empty"))).data == b""
+
+    @async_test
+    async def test_an_error_is_freed_when_nobody_uses_it(self, tmp_path: Path) -> None:
+        """Without a collection: the broker makes millions of objects before the oldest ones are looked through."""
+        async with self.cluster(tmp_path) as clients:
+            tree, path = await clients.connect(), clients.root + "/none"
+
+            async def refused() -> weakref.ref[TreeError]:
+                try:
+                    await tree.run(GetData(path))
+                except NoNode as error:
+                    return weakref.ref(error)
+                raise AssertionError("the node exists")
+
+            gc.disable()
+            try:
+                error = await refused()
+                for _ in range(2):  # the tree may keep its last answers
+                    await tree.run(Exists(path))
+                assert error() is None
+            finally:
+                gc.enable()
 
     @async_test
     async def test_what_does_not_exist(self, tmp_path: Path) -> None:

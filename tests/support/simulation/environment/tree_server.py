@@ -67,8 +67,8 @@ class TreeServer:
             try:
                 results.append(self.store.apply(operation, session_id))
             except TreeError as refused:
-                error = refused
-                results.append(refused)
+                error = refused.with_traceback(None)
+                results.append(error)
             self._fire()
             self._watches.watch(client, operation, error)
         return results
