@@ -99,7 +99,7 @@ class GroupCoordinator:
         self._joiner = GroupJoiner(config, self._rebalancer, self._groups.store_group, new_uuid)
         self._membership = Membership(self._rebalancer)
         self._offsets = OffsetService(
-            self._groups, self._rebalancer.sessions, clock, timer, consumer_offset_tree, verify_transaction
+            self._groups, self._rebalancer.sessions, clock, consumer_offset_tree, verify_transaction
         )
         self._sweep = PeriodicTask(
             timer, "offset-expiration", config.offsets_retention_check_interval_ms, self._groups.expire_offsets

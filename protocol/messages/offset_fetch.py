@@ -16,6 +16,8 @@ v9   member id and epoch, checked when the group uses the new protocol (KIP-848)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from odradek.protocol.codec.schema import INT32, Request, Response, Struct, array, boolean, int16, int32, int64, string
 
 
@@ -53,7 +55,7 @@ class OffsetFetchResponsePartition(Struct):
 
 class OffsetFetchResponseTopic(Struct):
     name: str = string("0-7")
-    partitions: list[OffsetFetchResponsePartition] = array(OffsetFetchResponsePartition, "0-7")
+    partitions: Sequence[OffsetFetchResponsePartition] = array(OffsetFetchResponsePartition, "0-7")
 
 
 class OffsetFetchResponsePartitions(Struct):

@@ -9,18 +9,24 @@ Kafka: KafkaApis.handleOffsetFetchRequest.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.groups.described_offsets import FIRST_BATCHED_VERSION, fetch_of_groups, fetch_of_one_group
 from odradek.broker.apis.groups.group_requests import group_context
-from odradek.broker.apis.services import SMALL_REQUEST_BYTES, in_slices, now_or_in_slices
+from odradek.broker.apis.services import in_slices
 from odradek.coordinator.group.offsets.offset_api import INVALID_OFFSET
+from odradek.protocol.codec.mapped import Mapped
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
-    from odradek.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+    from odradek.protocol.messages.offset_fetch import (
+        OffsetFetchRequest,
+        OffsetFetchResponse,
+        OffsetFetchResponsePartition,
+    )
     from odradek.timer.sliced_work import Steps
 
 
@@ -36,29 +42,22 @@ def handle(broker: Services, ctx: RequestContext, request: OffsetFetchRequest) -
         else:
             yield from broker.group_coordinator.fetch_offsets(group_context(ctx), request, ctx.reply)
         return
-    unknown = set()
-    for topic in request.topics or ():
-        yield None
-        for index in topic.partition_indexes:
-            if not broker.metadata_cache.contains_partition(topic.name, index):
-                unknown.add((topic.name, index))
-            yield None
-
-    def answer(response: OffsetFetchResponse) -> Steps:
-        for topic in response.topics:
-            yield None
-            for part in topic.partitions:
-                yield None
-                is_refused = part.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
-                if (topic.name, part.partition_index) in unknown and not is_refused:
-                    part.committed_offset = INVALID_OFFSET
-                    part.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        ctx.reply(response)
 
     def respond(response: OffsetFetchResponse) -> None:
-        now_or_in_slices(broker, ctx, request, answer(response), is_small=ctx.size <= SMALL_REQUEST_BYTES)
+        for topic in response.topics:
+            topic.partitions = Mapped(partial(_of_existing, broker, topic.name), topic.partitions)
+        ctx.reply(response)
 
     if is_restricted:
         yield from fetch_of_one_group(broker, ctx, request, respond)
     else:
         yield from broker.group_coordinator.fetch_offsets(group_context(ctx), request, respond)
+
+
+def _of_existing(broker: Services, name: str, part: OffsetFetchResponsePartition) -> OffsetFetchResponsePartition:
+    """In version 0 only a partition of the cluster has an offset."""
+    is_refused = part.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    if not is_refused and not broker.metadata_cache.contains_partition(name, part.partition_index):
+        part.committed_offset = INVALID_OFFSET
+        part.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return part

@@ -18,6 +18,7 @@ from typing import cast
 from odradek.coordinator.group.group_metadata_manager import OFFSETS_A_STEP
 from odradek.coordinator.group.state.group_metadata import GroupMetadata
 from odradek.coordinator.group.state.group_offsets import OffsetAndMetadata
+from odradek.protocol.codec.mapped import Mapped
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -154,19 +155,20 @@ def offset_fetch_response(
     (group,) = groups
     response = OffsetFetchResponse(error_code=group.error_code, topics=[])
     for topic in group.topics:
-        partitions = yield from listed(
-            OffsetFetchResponsePartition(
-                partition_index=partition.partition_index,
-                committed_offset=partition.committed_offset,
-                committed_leader_epoch=partition.committed_leader_epoch,
-                metadata=partition.metadata,
-                error_code=partition.error_code,
-            )
-            for partition in topic.partitions
-        )
+        partitions = Mapped(_of_older_form, topic.partitions)
         response.topics.append(OffsetFetchResponseTopic(name=topic.name, partitions=partitions))
         yield
     return response
+
+
+def _of_older_form(partition: OffsetFetchResponsePartitions) -> OffsetFetchResponsePartition:
+    return OffsetFetchResponsePartition(
+        partition_index=partition.partition_index,
+        committed_offset=partition.committed_offset,
+        committed_leader_epoch=partition.committed_leader_epoch,
+        metadata=partition.metadata,
+        error_code=partition.error_code,
+    )
 
 
 def offset_fetch_error(

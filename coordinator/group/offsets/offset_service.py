@@ -49,8 +49,7 @@ from odradek.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from odradek.protocol.shared_elements import append_shared
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import Clock
-from odradek.timer.sliced_work import SlicedWork, Steps, chosen
-from odradek.timer.system_timer import SystemTimer
+from odradek.timer.sliced_work import Steps, chosen
 
 FIRST_ABORTABLE_VERSION = 4
 """The first version of TxnOffsetCommit whose clients know TRANSACTION_ABORTABLE."""
@@ -59,21 +58,19 @@ FIRST_ABORTABLE_VERSION = 4
 class OffsetService:
     """Serves the four requests. Without a tree, version 0 (offsets in ZooKeeper) is not supported."""
 
-    __slots__ = ("_answers", "_clock", "_groups", "_sessions", "_tree", "_verify_transaction")
+    __slots__ = ("_clock", "_groups", "_sessions", "_tree", "_verify_transaction")
 
     def __init__(
         self,
         groups: GroupMetadataManager,
         sessions: MemberSessions,
         clock: Clock,
-        timer: SystemTimer,
         tree: ConsumerOffsetTree | None,
         verify_transaction: TransactionVerifier,
     ) -> None:
         self._groups = groups
         self._sessions = sessions
         self._clock = clock
-        self._answers = SlicedWork(timer, clock)
         """Makes answers that had to wait for the tree."""
         self._tree = tree
         self._verify_transaction = verify_transaction
@@ -217,7 +214,7 @@ class OffsetService:
             response = yield from offset_fetch_response([failed], 0)
             respond(response)
         else:
-            yield from fetch_from_tree(self._tree, group, respond, self._answers)
+            yield from fetch_from_tree(self._tree, group, respond)
 
     def delete(self, request: OffsetDeleteRequest, respond: Respond[OffsetDeleteResponse]) -> Steps:
         """Remove offsets of topics that no member subscribes to (KIP-496), in one step: the group does not change

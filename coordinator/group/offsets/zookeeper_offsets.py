@@ -2,33 +2,64 @@
 
 No group state is involved: every client may write any group's offsets, and nothing is loaded, expired or tombstoned.
 
+A request of one megabyte may name 260,000 partitions. So `AT_ONCE` znodes are read or written at a time, and what was
+found is kept as numbers until the response is encoded.
+
 Kafka: KafkaApis.commitOffsetsToZookeeper, KafkaApis.handleOffsetFetchRequestFromZookeeper.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from array import array
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from functools import partial
+from typing import Final, NamedTuple
 
+from odradek.coordinator.group.group_metadata_manager import OFFSETS_A_STEP
 from odradek.coordinator.group.offsets.offset_api import (
     INVALID_OFFSET,
     NO_METADATA,
     Outcome,
-    offset_fetch_response,
-    requested_partitions,
 )
 from odradek.coordinator.group.state.group_offsets import OffsetAndMetadata
 from odradek.coordinator.ports import ConsumerOffsetTree, Respond
+from odradek.protocol.codec.mapped import Mapped
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
     OffsetFetchResponse,
-    OffsetFetchResponseGroup,
-    OffsetFetchResponsePartitions,
-    OffsetFetchResponseTopics,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponseTopic,
 )
 from odradek.protocol.topic_partition import TopicPartition
-from odradek.timer.sliced_work import SlicedWork, Steps
+from odradek.timer.sliced_work import Steps
+
+AT_ONCE: Final = 64
+"""Operations on the tree of one request: each is a task, with 2 KB."""
+
+
+def _some_at_once(keys: Iterable[TopicPartition], begin: Callable[[TopicPartition, Callable[[], None]], None]) -> None:
+    """Begin an operation for each key, `AT_ONCE` at a time. An operation tells that it has ended, now or later."""
+    left = iter(keys)
+    under_way = 0
+    is_beginning = False
+
+    def begin_some() -> None:
+        nonlocal under_way, is_beginning
+        is_beginning = True
+        while under_way < AT_ONCE and (key := next(left, None)) is not None:
+            under_way += 1
+            begin(key, ended)
+        is_beginning = False
+
+    def ended() -> None:
+        nonlocal under_way
+        under_way -= 1
+        if not is_beginning:  # else the loop above goes on
+            begin_some()
+
+    begin_some()
 
 
 def commit_to_tree(
@@ -38,7 +69,7 @@ def commit_to_tree(
     refused: Outcome,
     respond: Respond[Outcome],
 ) -> Steps:
-    """Write each offset to its znode, in steps, and respond when all are written. The metadata has no place there."""
+    """Write each offset to its znode, and respond when all are written. The metadata has no place there."""
     outcome: dict[TopicPartition, ErrorCode] = dict.fromkeys(offsets, ErrorCode.NONE) | dict(refused)
     waiting = set(offsets) - set(refused)
 
@@ -46,64 +77,114 @@ def commit_to_tree(
         if not waiting:
             respond(outcome)
 
-    def written(topic_partition: TopicPartition, error: ErrorCode) -> None:
+    def written(topic_partition: TopicPartition, ended: Callable[[], None], error: ErrorCode) -> None:
         outcome[topic_partition] = error
         waiting.discard(topic_partition)
         finish()
+        ended()
 
-    accepted = list(waiting)
-    if not accepted:
+    def write(topic_partition: TopicPartition, ended: Callable[[], None]) -> None:
+        offset = offsets[topic_partition].offset
+        tree.set_or_create(group_id, topic_partition, offset, partial(written, topic_partition, ended))
+
+    yield None
+    if waiting:
+        _some_at_once(list(waiting), write)
+    else:
         finish()
-    for topic_partition in accepted:
-        tree.set_or_create(
-            group_id,
-            topic_partition,
-            offsets[topic_partition].offset,
-            partial(written, topic_partition),
+
+
+class _Found:
+    """The offsets and errors of the partitions of one request, in the order of the request."""
+
+    def __init__(self, topics: list[_Topic]) -> None:
+        self._topics = topics
+        self.left = sum(len(topic.indexes) for topic in topics)
+        self._offsets = array("q", [INVALID_OFFSET]) * self.left
+        self._errors = array("h", [ErrorCode.NONE]) * self.left
+
+    def put(self, place: int, error: ErrorCode, offset: int | None) -> None:
+        """In version 0 a partition without an offset is UNKNOWN_TOPIC_OR_PARTITION."""
+        self.left -= 1
+        if offset is not None:
+            self._offsets[place] = offset
+        elif error == ErrorCode.NONE:
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        self._errors[place] = error
+
+    def response(self) -> OffsetFetchResponse:
+        return OffsetFetchResponse(
+            topics=[
+                OffsetFetchResponseTopic(
+                    name=topic.name, partitions=Mapped(partial(self._partition, topic), range(len(topic.indexes)))
+                )
+                for topic in self._topics
+            ]
         )
-        yield None
+
+    def _partition(self, topic: _Topic, number: int) -> OffsetFetchResponsePartition:
+        place = topic.first + number
+        return OffsetFetchResponsePartition(
+            partition_index=topic.indexes[number],
+            committed_offset=self._offsets[place],
+            metadata=NO_METADATA,
+            error_code=self._errors[place],
+        )
+
+
+class _Topic(NamedTuple):
+    """A topic of a request, with each of its partitions once."""
+
+    name: str
+    indexes: array[int]
+    first: int
+    """The place of its first partition among all."""
 
 
 def fetch_from_tree(
-    tree: ConsumerOffsetTree,
-    group: OffsetFetchRequestGroup,
-    respond: Respond[OffsetFetchResponse],
-    slices: SlicedWork,
+    tree: ConsumerOffsetTree, group: OffsetFetchRequestGroup, respond: Respond[OffsetFetchResponse]
 ) -> Steps:
-    """Read each offset from its znode, in steps; the response is made in `slices` when all are read. In version 0 a
-    partition without an offset is UNKNOWN_TOPIC_OR_PARTITION.
-    """
-    partitions = yield from requested_partitions(group.topics or [])
-    found: dict[TopicPartition, OffsetFetchResponsePartitions] = {}
+    """Read each offset from its znode, and respond when all are read."""
+    topics = yield from _requested(group.topics or [])
+    found = _Found(topics)
+    places = iter(range(found.left))
 
-    def answer() -> Steps:
-        topics: dict[str, OffsetFetchResponseTopics] = {}
-        for key in partitions:
-            topic = topics.setdefault(key.topic, OffsetFetchResponseTopics(name=key.topic, partitions=[]))
-            topic.partitions.append(found[key])
-            yield None
-        answered = OffsetFetchResponseGroup(group_id=group.group_id, topics=list(topics.values()))
-        response = yield from offset_fetch_response([answered], 0)
-        respond(response)
+    def read(place: int, ended: Callable[[], None], error: ErrorCode, offset: int | None) -> None:
+        found.put(place, error, offset)
+        ended()
+        if not found.left:
+            respond(found.response())
 
-    def read(topic_partition: TopicPartition, error: ErrorCode, offset: int | None) -> None:
-        if error == ErrorCode.NONE and offset is None:
-            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        found[topic_partition] = OffsetFetchResponsePartitions(
-            partition_index=topic_partition.partition,
-            committed_offset=INVALID_OFFSET if offset is None else offset,
-            metadata=NO_METADATA,
-            error_code=error,
-        )
-        if len(found) == len(partitions):
-            slices.submit(answer())
+    def begin(topic_partition: TopicPartition, ended: Callable[[], None]) -> None:
+        tree.get(group.group_id, topic_partition, partial(read, next(places), ended))
 
-    if not partitions:
-        slices.submit(answer())
-    for topic_partition in partitions:
-        tree.get(
-            group.group_id,
-            topic_partition,
-            partial(read, topic_partition),
-        )
-        yield None
+    if found.left:
+        _some_at_once(_partitions(topics), begin)
+    else:
+        respond(found.response())
+
+
+def _partitions(topics: list[_Topic]) -> Iterator[TopicPartition]:
+    return (TopicPartition(topic.name, index) for topic in topics for index in topic.indexes)
+
+
+def _requested(topics: Iterable[OffsetFetchRequestTopics]) -> Generator[None, None, list[_Topic]]:
+    """The topics in the order of their first mentions, and so their partitions; in steps."""
+    requested: dict[str, dict[int, None]] = {}
+    for topic in topics:
+        yield
+        if not topic.partition_indexes:  # as in Apache Kafka, a topic without partitions is not answered
+            continue
+        indexes = requested.setdefault(topic.name, {})
+        for number, index in enumerate(topic.partition_indexes, 1):
+            indexes[index] = None
+            if number % OFFSETS_A_STEP == 0:
+                yield
+    first = 0
+    found: list[_Topic] = []
+    for name in list(requested):
+        indexes = requested.pop(name)
+        found.append(_Topic(name, array("i", indexes), first))
+        first += len(indexes)
+        yield
+    return found

@@ -148,6 +148,11 @@ class InMemoryConsumerOffsetTree:
     ) -> None:
         self._run(lambda: done(ErrorCode.NONE, self.offsets.get((group_id, topic_partition))))
 
+    @property
+    def waiting(self) -> int:
+        """The operations that wait."""
+        return len(self._waiting)
+
     def release(self) -> None:
         waiting, self._waiting = self._waiting, []
         for operation in waiting:
