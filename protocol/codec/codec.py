@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 from odradek.protocol.codec.decode_error import DecodeError
 from odradek.protocol.codec.encode_error import EncodeError, RetainedTags, TooLargeError
 from odradek.protocol.codec.field import BYTES_TYPES, Kind
-from odradek.protocol.codec.kept_array import KeptArray
 from odradek.protocol.codec.limits import MAX_DECODED_VALUES, MAX_ENCODED_BYTES, MAX_TAGGED_FIELDS
 from odradek.protocol.codec.schema import Message, RecordsRegion, Struct
 
@@ -150,7 +149,7 @@ def elements_in_steps(message: Message) -> Generator[None, None, list[list[Any]]
         struct = pending.pop()
         for name, has_parts in _arrays_of(type(struct)):
             elements = getattr(struct, name)
-            if elements and type(elements) is not KeptArray:  # which the message may contain 100,000 times
+            if elements and type(elements) is list:  # a `KeptArray` may be there 100,000 times; a `Mapped` has none
                 if len(elements) > ELEMENTS_FREED_AT_ONCE:
                     found.append(list(elements))
                 if has_parts:

@@ -7,8 +7,9 @@ number before.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar, overload
+from typing import Generic, TypeVar, overload
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -39,3 +40,28 @@ class Mapped(Sequence[T]):
         if isinstance(index, slice):
             return list(map(self._make, self._source[index]))
         return self._make(self._source[index])
+
+
+class Outcomes(Generic[S]):
+    """The error code of each thing that a request names: ten bytes, where an element of the answer has 60 to 150.
+
+    The things are objects of the request, so that they need a reference each.
+    """
+
+    __slots__ = ("_codes", "_named")
+
+    def __init__(self) -> None:
+        self._named: list[S] = []
+        self._codes = array("h")
+
+    def add(self, named: S, code: int) -> None:
+        self._named.append(named)
+        self._codes.append(code)
+
+    def extend(self, others: Outcomes[S]) -> None:
+        self._named += others._named
+        self._codes += others._codes
+
+    def answers(self, make: Callable[[S, int], T]) -> Mapped[T]:
+        """`make(named, code)` for each, in the order of the additions, of which there must be no more."""
+        return Mapped(lambda place: make(self._named[place], self._codes[place]), range(len(self._codes)))

@@ -8,6 +8,8 @@ v2   flexible
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from odradek.protocol.codec.schema import STRING, Request, Response, Struct, array, int16, int32, string
 
 
@@ -22,4 +24,4 @@ class DeletableGroupResult(Struct):
 
 class DeleteGroupsResponse(Response, key=42, versions="0-2", flexible="2+"):
     throttle_time_ms: int = int32("0+")
-    results: list[DeletableGroupResult] = array(DeletableGroupResult, "0+")
+    results: Sequence[DeletableGroupResult] = array(DeletableGroupResult, "0+")

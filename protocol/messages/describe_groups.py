@@ -11,6 +11,8 @@ v5   flexible
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from odradek.protocol.codec.schema import (
     STRING,
     Request,
@@ -51,4 +53,4 @@ class DescribedGroup(Struct):
 
 class DescribeGroupsResponse(Response, key=15, versions="0-5", flexible="5+"):
     throttle_time_ms: int = int32("1+", ignorable=True)
-    groups: list[DescribedGroup] = array(DescribedGroup, "0+")
+    groups: Sequence[DescribedGroup] = array(DescribedGroup, "0+")

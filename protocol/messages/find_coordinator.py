@@ -12,6 +12,8 @@ v6   share groups (KIP-932)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from odradek.protocol.codec.schema import STRING, Request, Response, Struct, array, int8, int16, int32, string
 
 
@@ -37,4 +39,4 @@ class FindCoordinatorResponse(Response, key=10, versions="0-6", flexible="3+"):
     node_id: int = int32("0-3")
     host: str = string("0-3")
     port: int = int32("0-3")
-    coordinators: list[Coordinator] = array(Coordinator, "4+")
+    coordinators: Sequence[Coordinator] = array(Coordinator, "4+")

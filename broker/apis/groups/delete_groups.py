@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 from odradek.broker.apis.authorization import filter_by_authorized
 from odradek.broker.apis.services import in_slices
 from odradek.controller.model.acls import AclOperation, ResourceType
+from odradek.protocol.codec.mapped import Mapped, Outcomes
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
     DeleteGroupsResponse,
 )
-from odradek.timer.sliced_work import distinct, listed
+from odradek.timer.sliced_work import distinct
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -30,22 +31,24 @@ if TYPE_CHECKING:
 def handle(broker: Services, ctx: RequestContext, request: DeleteGroupsRequest) -> Steps:
     names = yield from distinct(request.groups_names)
     authorized = yield from filter_by_authorized(broker, ctx, AclOperation.DELETE, ResourceType.GROUP, names)
-    results, refused = [], []
+    outcomes: Outcomes[str] = Outcomes()
+    refused: Outcomes[str] = Outcomes()
     for group_id in names:
         if group_id in authorized:
-            error = broker.group_coordinator.delete_group(group_id)
-            results.append(DeletableGroupResult(group_id=group_id, error_code=error))
+            outcomes.add(group_id, broker.group_coordinator.delete_group(group_id))
         else:
-            error = ErrorCode.GROUP_AUTHORIZATION_FAILED
-            refused.append(DeletableGroupResult(group_id=group_id, error_code=error))
+            refused.add(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED)
         yield None
-    ctx.reply(DeleteGroupsResponse(results=results + refused))
+    outcomes.extend(refused)
+    ctx.reply(DeleteGroupsResponse(results=outcomes.answers(_result)))
+
+
+def _result(group_id: str, code: int) -> DeletableGroupResult:
+    return DeletableGroupResult(group_id=group_id, error_code=code)
 
 
 def error_response(
     request: DeleteGroupsRequest, version: int, code: ErrorCode, message: str | None
 ) -> Generator[None, None, DeleteGroupsResponse]:
-    results = yield from listed(
-        DeletableGroupResult(group_id=group_id, error_code=code) for group_id in request.groups_names
-    )
-    return DeleteGroupsResponse(results=results)
+    yield
+    return DeleteGroupsResponse(results=Mapped(lambda group_id: _result(group_id, code), request.groups_names))

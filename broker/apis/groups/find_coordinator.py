@@ -9,20 +9,20 @@ Kafka: KafkaApis.handleFindCoordinatorRequest.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from odradek.broker.apis.authorization import authorize
 from odradek.broker.apis.leaders import reachable_node
 from odradek.broker.apis.services import in_slices
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.controller.model.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from odradek.protocol.codec.mapped import Mapped
 from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode, KafkaError
 from odradek.protocol.messages.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-from odradek.timer.sliced_work import listed
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from odradek.broker.metadata.metadata_cache import Node
     from odradek.broker.network.requests.request import RequestContext
     from odradek.timer.sliced_work import Steps
+
+    _Found: TypeAlias = tuple[ErrorCode, Node | None]
+    """An error and, without one, the coordinator."""
 
 GROUP = 0
 TRANSACTION = 1
@@ -53,23 +56,30 @@ def handle(broker: Services, ctx: RequestContext, request: FindCoordinatorReques
             )
         )
         return
-    coordinators = []
-    for key in request.coordinator_keys:
-        error, node = _coordinator(broker, ctx, request.key_type, key)
-        coordinators.append(
-            Coordinator(
-                key=key,
-                error_code=error,
-                node_id=-1 if node is None else node.broker_id,
-                host="" if node is None else node.host,
-                port=-1 if node is None else node.port,
-            )
-        )
+    keys = request.coordinator_keys
+    found: list[_Found] = []
+    different: dict[_Found, _Found] = {}
+    """A request may name 200,000 keys, and a cluster has few brokers."""
+    for key in keys:
+        outcome = _coordinator(broker, ctx, request.key_type, key)
+        found.append(different.setdefault(outcome, outcome))
         yield None
-    ctx.reply(FindCoordinatorResponse(coordinators=coordinators))
+    answers = Mapped(lambda place: _answer(keys[place], found[place]), range(len(found)))
+    ctx.reply(FindCoordinatorResponse(coordinators=answers))
 
 
-def _coordinator(broker: Services, ctx: RequestContext, key_type: int, key: str) -> tuple[ErrorCode, Node | None]:
+def _answer(key: str, found: _Found) -> Coordinator:
+    error, node = found
+    return Coordinator(
+        key=key,
+        error_code=error,
+        node_id=-1 if node is None else node.broker_id,
+        host="" if node is None else node.host,
+        port=-1 if node is None else node.port,
+    )
+
+
+def _coordinator(broker: Services, ctx: RequestContext, key_type: int, key: str) -> _Found:
     describe = AclOperation.DESCRIBE
     if key_type == GROUP and not authorize(broker, ctx, describe, ResourceType.GROUP, key):
         return ErrorCode.GROUP_AUTHORIZATION_FAILED, None
@@ -108,8 +118,9 @@ def error_response(
         return FindCoordinatorResponse(
             error_code=code, error_message=DEFAULT_MESSAGES[code], node_id=-1, host="", port=-1
         )
-    coordinators = yield from listed(
-        Coordinator(key=key, error_code=code, error_message=DEFAULT_MESSAGES[code], node_id=-1, host="", port=-1)
-        for key in request.coordinator_keys
-    )
-    return FindCoordinatorResponse(coordinators=coordinators)
+    yield
+
+    def refused(key: str) -> Coordinator:
+        return Coordinator(key=key, error_code=code, error_message=DEFAULT_MESSAGES[code], node_id=-1, host="", port=-1)
+
+    return FindCoordinatorResponse(coordinators=Mapped(refused, request.coordinator_keys))

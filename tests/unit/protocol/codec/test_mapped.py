@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from odradek.protocol.codec.mapped import Mapped
+from odradek.protocol.codec.mapped import Mapped, Outcomes
+from odradek.protocol.errors import ErrorCode
 
 DOUBLED = Mapped(lambda number: [2 * number], [1, 2, 3])
 
@@ -33,3 +34,17 @@ def test_items_are_made_when_they_are_read() -> None:
 
 def test_the_same_item_is_made_anew() -> None:
     assert DOUBLED[0] is not DOUBLED[0]
+
+
+def test_outcomes_become_answers_when_they_are_read() -> None:
+    outcomes: Outcomes[str] = Outcomes()
+    others: Outcomes[str] = Outcomes()
+    outcomes.add("a", ErrorCode.NONE)
+    others.add("b", ErrorCode.INVALID_REQUEST)
+    outcomes.extend(others)
+    made: list[tuple[str, int]] = []
+    answers = outcomes.answers(lambda name, code: made.append((name, code)) or name)
+    assert made == []
+    assert len(answers) == 2
+    assert list(answers) == ["a", "b"]
+    assert made == [("a", 0), ("b", 42)]
