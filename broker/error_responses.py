@@ -9,17 +9,18 @@ Kafka: AbstractRequest.getErrorResponse.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, cast
 
 from odradek.protocol.api import ApiKey
+from odradek.protocol.codec.mapped import Mapped
 from odradek.protocol.errors import DEFAULT_MESSAGES
-from odradek.protocol.made_once import made_once
+from odradek.protocol.made_once import FEW, made_once
 from odradek.timer.sliced_work import listed
 
 if TYPE_CHECKING:
-    from odradek.protocol.codec.schema import Request, Response, Struct
+    from odradek.protocol.codec.schema import Field, Request, Response, Struct
     from odradek.protocol.errors import ErrorCode
 
 _CODES: Final = ("error_code", "partition_error_code")
@@ -137,9 +138,16 @@ def error_response(
     elif key in _WITH_DEFAULT_MESSAGE:
         message = DEFAULT_MESSAGES[code]
     _set_error(response, version, code, message)
+    sentinels = _SENTINELS.get(key)
     for entities in ENTITIES.get(key, ()):
-        yield from _fail_entities(request, response, entities, version, code, message)
-    yield from _SENTINELS.get(key, _no_sentinels)(request, response, version)
+        if not _declared(response, entities).versions.covers(version):
+            continue
+        items = getattr(request, entities.of) or ()
+        if sentinels is None and len(items) > FEW:  # nothing looks at the elements before they are encoded
+            setattr(response, entities.into, Mapped(_failing(response, entities, version, code, message), items))
+        else:
+            yield from _fail_each(items, response, entities, version, code, message)
+    yield from (sentinels or _no_sentinels)(request, response, version)
     return response
 
 
@@ -154,14 +162,49 @@ def _set_error(target: Struct, version: int, code: ErrorCode, message: str | Non
     return has_code
 
 
-def _fail_entities(
-    source: Struct, target: Struct, entities: Entities, version: int, code: ErrorCode, message: str | None
+def _declared(target: Struct, entities: Entities) -> Field:
+    return next(candidate for candidate in target.FIELDS if candidate.name == entities.into)
+
+
+def _fail_each(
+    items: Sequence[object], target: Struct, entities: Entities, version: int, code: ErrorCode, message: str | None
 ) -> Generator[None, None, None]:
-    declared = next(candidate for candidate in target.FIELDS if candidate.name == entities.into)
-    if not declared.versions.covers(version):
-        return
-    element_type = cast("type[Struct]", declared.element)
-    items = getattr(source, entities.of) or ()
+    results = getattr(target, entities.into)
+    if entities.parts is None:
+        element = _failed_element(target, entities, version, code, message)
+        make = made_once(element, len(items) if entities.is_all else 0)
+        for item in items:
+            results.append(make(*_repeated(entities, item)))
+            yield
+    else:
+        failing = _failing(target, entities, version, code, message)
+        for item in items:
+            results.append(failing(item))
+            yield
+
+
+def _failing(
+    target: Struct, entities: Entities, version: int, code: ErrorCode, message: str | None
+) -> Callable[[object], Struct]:
+    """Makes the element of the response for an element of the request, with its parts."""
+    make = _failed_element(target, entities, version, code, message)
+    parts = entities.parts
+
+    def failing(item: object) -> Struct:
+        result = make(*_repeated(entities, item))
+        if parts is not None and (inner := getattr(item, parts.of)):
+            make_part = _failing(result, parts, version, code, message)
+            setattr(result, parts.into, Mapped(make_part, inner) if len(inner) > FEW else list(map(make_part, inner)))
+        return result
+
+    return failing
+
+
+def _failed_element(
+    target: Struct, entities: Entities, version: int, code: ErrorCode, message: str | None
+) -> Callable[..., Struct]:
+    """Makes an element without parts from the values that it repeats."""
+    element_type = cast("type[Struct]", _declared(target, entities).element)
 
     def failed(*values: object) -> Struct:
         result = element_type()
@@ -171,14 +214,11 @@ def _fail_entities(
             _set_error(result, version, code, message)
         return result
 
-    make = made_once(failed, len(items) if entities.parts is None and entities.is_all else 0)
-    results = getattr(target, entities.into)
-    for item in items:
-        result = make(*[item if of == ITSELF else getattr(item, of) for of in entities.named.values()])
-        if entities.parts is not None:
-            yield from _fail_entities(item, result, entities.parts, version, code, message)
-        results.append(result)
-        yield
+    return failed
+
+
+def _repeated(entities: Entities, item: object) -> list[object]:
+    return [item if of == ITSELF else getattr(item, of) for of in entities.named.values()]
 
 
 def _no_sentinels(request: Request, response: Response, version: int) -> Generator[None, None, None]:

@@ -6,10 +6,10 @@ A partition of a topic that the client may not name is refused whether it exists
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Generator, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 
+from odradek.protocol.codec.mapped import Outcomes
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.shared_elements import append_shared
 from odradek.timer.sliced_work import listed
 
 if TYPE_CHECKING:
@@ -40,8 +40,11 @@ class NamedTopic(Protocol[PartitionT_co]):
 
 class AnsweredTopic(Protocol):
     name: str
-    partitions: list[Any]
+    partitions: Sequence[Any]
 
+
+Refusals: TypeAlias = dict[str, Outcomes[int, RefusalT]]
+"""The refused partitions of each topic."""
 
 AnsweredTopicT = TypeVar("AnsweredTopicT", bound=AnsweredTopic)
 
@@ -50,13 +53,13 @@ def split_by_existence(
     broker: Services,
     topics: Iterable[NamedTopic[PartitionT_co]],
     authorized: Container[str],
-    refusal: Callable[[int, ErrorCode], RefusalT],
-) -> Generator[None, None, tuple[list[tuple[str, list[PartitionT_co]]], dict[str, list[RefusalT]]]]:
+    refusal: Callable[[int, int], RefusalT],
+) -> Generator[None, None, tuple[list[tuple[str, list[PartitionT_co]]], Refusals[RefusalT]]]:
     """Returns (topic, its existing partitions) for the `authorized` topics in the order of the request, and the
     refusals of the others by topic.
     """
     existing: list[tuple[str, list[PartitionT_co]]] = []
-    refused: dict[str, list[RefusalT]] = {}
+    refused: Refusals[RefusalT] = {}
     for topic in topics:
         states = broker.metadata_cache.snapshot.partitions.get(topic.name, {})
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -67,7 +70,9 @@ def split_by_existence(
             if part.partition_index in states:
                 found.append(part)
             else:
-                append_shared(refused.setdefault(topic.name, []), refusal(part.partition_index, error))
+                if topic.name not in refused:
+                    refused[topic.name] = Outcomes(refusal)
+                refused[topic.name].add(part.partition_index, error)
             if number % LOOKED_UP_A_STEP == 0:
                 yield
         if found:
@@ -77,9 +82,9 @@ def split_by_existence(
 
 
 def with_refusals(
-    refusals: Mapping[str, list[RefusalT]],
+    refusals: Refusals[RefusalT],
     answered: Iterable[AnsweredTopicT],
-    topic_of: Callable[[str, list[RefusalT]], AnsweredTopicT],
+    topic_of: Callable[[str, Sequence[RefusalT]], AnsweredTopicT],
 ) -> Generator[None, None, list[AnsweredTopicT]]:
     """The refused partitions, then the coordinator's results, with one entry a topic, in steps; `topic_of` makes the
     entry of a topic with refused partitions.
@@ -92,7 +97,8 @@ def with_refusals(
         yield
     for topic in answered:
         if topic.name in topics:
-            topics[topic.name].partitions += topic.partitions
+            for part in topic.partitions:
+                refusals[topic.name].append(part)
         else:
             topics[topic.name] = topic
         yield
@@ -100,9 +106,9 @@ def with_refusals(
 
 
 def with_outcome(
-    refusals: Mapping[str, list[RefusalT]],
+    refusals: Refusals[RefusalT],
     outcome: Mapping[TopicPartition, ErrorCode],
-    topic_of: Callable[[str, list[RefusalT]], AnsweredTopicT],
+    topic_of: Callable[[str, Sequence[RefusalT]], AnsweredTopicT],
     partition_of: Callable[[int, ErrorCode], RefusalT],
 ) -> Generator[None, None, list[AnsweredTopicT]]:
     """The same where the coordinator has one error for each partition."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from typing import Generic, TypeVar, overload
+from typing import Final, Generic, TypeVar, cast, overload
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -42,26 +42,54 @@ class Mapped(Sequence[T]):
         return self._make(self._source[index])
 
 
-class Outcomes(Generic[S]):
-    """The error code of each thing that a request names: ten bytes, where an element of the answer has 60 to 150.
+_WHOLE: Final = -(1 << 15)
+"""In place of an error code: no error has this one."""
 
-    The things are objects of the request, so that they need a reference each.
+
+class Outcomes(Sequence[T], Generic[S, T]):
+    """The elements of an answer of which most say no more than what the request names and an error code.
+
+    Those need ten bytes each until they are read, where an element has 60 to 150. The names are objects of the request.
     """
 
-    __slots__ = ("_codes", "_named")
+    __slots__ = ("_codes", "_entries", "_make")
 
-    def __init__(self) -> None:
-        self._named: list[S] = []
+    def __init__(self, make: Callable[[S, int], T]) -> None:
+        """`make(named, code)` is the element."""
+        self._make: Callable[[S, int], T] = make
+        self._entries: list[S | T] = []
         self._codes = array("h")
 
     def add(self, named: S, code: int) -> None:
-        self._named.append(named)
+        self._entries.append(named)
         self._codes.append(code)
 
-    def extend(self, others: Outcomes[S]) -> None:
-        self._named += others._named
+    def append(self, element: T) -> None:
+        """One that says more."""
+        self._entries.append(element)
+        self._codes.append(_WHOLE)
+
+    def extend(self, others: Outcomes[S, T]) -> None:
+        """Their `make` must be the same."""
+        self._entries += others._entries
         self._codes += others._codes
 
-    def answers(self, make: Callable[[S, int], T]) -> Mapped[T]:
-        """`make(named, code)` for each, in the order of the additions, of which there must be no more."""
-        return Mapped(lambda place: make(self._named[place], self._codes[place]), range(len(self._codes)))
+    def __len__(self) -> int:
+        return len(self._codes)
+
+    def __iter__(self) -> Iterator[T]:
+        return map(self._element, self._entries, self._codes)
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[T]: ...
+
+    def __getitem__(self, index: int | slice) -> T | list[T]:
+        if isinstance(index, slice):
+            return list(map(self._element, self._entries[index], self._codes[index]))
+        return self._element(self._entries[index], self._codes[index])
+
+    def _element(self, entry: S | T, code: int) -> T:
+        return cast("T", entry) if code == _WHOLE else self._make(cast("S", entry), code)

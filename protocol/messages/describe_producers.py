@@ -5,6 +5,8 @@ Describes the producers a partition leader remembers (KIP-664).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from odradek.protocol.codec.schema import INT32, Request, Response, Struct, array, int16, int32, int64, string
 
 
@@ -35,9 +37,9 @@ class PartitionResponse(Struct):
 
 class TopicResponse(Struct):
     name: str = string("0+")
-    partitions: list[PartitionResponse] = array(PartitionResponse, "0+")
+    partitions: Sequence[PartitionResponse] = array(PartitionResponse, "0+")
 
 
 class DescribeProducersResponse(Response, key=61, versions="0", flexible="0+"):
     throttle_time_ms: int = int32("0+")
-    topics: list[TopicResponse] = array(TopicResponse, "0+")
+    topics: Sequence[TopicResponse] = array(TopicResponse, "0+")

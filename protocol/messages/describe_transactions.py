@@ -5,6 +5,8 @@ Describes transactions by transactional id (KIP-664).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from odradek.protocol.codec.schema import INT32, STRING, Request, Response, Struct, array, int16, int32, int64, string
 
 
@@ -30,4 +32,4 @@ class TransactionState(Struct):
 
 class DescribeTransactionsResponse(Response, key=65, versions="0", flexible="0+"):
     throttle_time_ms: int = int32("0+")
-    transaction_states: list[TransactionState] = array(TransactionState, "0+")
+    transaction_states: Sequence[TransactionState] = array(TransactionState, "0+")

@@ -15,6 +15,8 @@ v9   -5: the last offset in tiered storage (KIP-1005)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from odradek.protocol.codec.schema import INT64, Request, Response, Struct, array, int8, int16, int32, int64, string
 
 
@@ -52,4 +54,4 @@ class ListOffsetsTopicResponse(Struct):
 
 class ListOffsetsResponse(Response, key=2, versions="0-9", flexible="6+"):
     throttle_time_ms: int = int32("2+", ignorable=True)
-    topics: list[ListOffsetsTopicResponse] = array(ListOffsetsTopicResponse, "0+")
+    topics: Sequence[ListOffsetsTopicResponse] = array(ListOffsetsTopicResponse, "0+")

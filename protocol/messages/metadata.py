@@ -19,6 +19,8 @@ v12  asking by topic id works (KIP-516)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from odradek.protocol.codec.schema import INT32, Request, Response, Struct, array, boolean, int16, int32, string, uuid
 
 
@@ -65,5 +67,5 @@ class MetadataResponse(Response, key=3, versions="0-12", flexible="9+"):
     brokers: list[MetadataResponseBroker] = array(MetadataResponseBroker, "0+")
     cluster_id: str | None = string("2+", nullable="2+", default=None, ignorable=True)
     controller_id: int = int32("1+", default=-1, ignorable=True)
-    topics: list[MetadataResponseTopic] = array(MetadataResponseTopic, "0+")
+    topics: Sequence[MetadataResponseTopic] = array(MetadataResponseTopic, "0+")
     cluster_authorized_operations: int = int32("8-10", default=-2147483648)

@@ -15,6 +15,8 @@ v9   members of the new group protocol; STALE_MEMBER_EPOCH and GROUP_ID_NOT_FOUN
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from odradek.protocol.codec.schema import Request, Response, Struct, array, int16, int32, int64, string
 
 
@@ -47,7 +49,7 @@ class OffsetCommitResponsePartition(Struct):
 
 class OffsetCommitResponseTopic(Struct):
     name: str = string("0+")
-    partitions: list[OffsetCommitResponsePartition] = array(OffsetCommitResponsePartition, "0+")
+    partitions: Sequence[OffsetCommitResponsePartition] = array(OffsetCommitResponsePartition, "0+")
 
 
 class OffsetCommitResponse(Response, key=8, versions="0-9", flexible="8+"):

@@ -5,6 +5,8 @@ Deletes committed offsets of a group (KIP-496).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from odradek.protocol.codec.schema import Request, Response, Struct, array, int16, int32, string
 
 
@@ -29,7 +31,7 @@ class OffsetDeleteResponsePartition(Struct):
 
 class OffsetDeleteResponseTopic(Struct):
     name: str = string("0+")
-    partitions: list[OffsetDeleteResponsePartition] = array(OffsetDeleteResponsePartition, "0+")
+    partitions: Sequence[OffsetDeleteResponsePartition] = array(OffsetDeleteResponsePartition, "0+")
 
 
 class OffsetDeleteResponse(Response, key=47, versions="0", flexible="none"):

@@ -10,6 +10,8 @@ v4   flexible
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from odradek.protocol.codec.schema import Request, Response, Struct, array, int16, int32, int64, string
 
 
@@ -38,9 +40,9 @@ class EpochEndOffset(Struct):
 
 class OffsetForLeaderTopicResult(Struct):
     topic: str = string("0+")
-    partitions: list[EpochEndOffset] = array(EpochEndOffset, "0+")
+    partitions: Sequence[EpochEndOffset] = array(EpochEndOffset, "0+")
 
 
 class OffsetForLeaderEpochResponse(Response, key=23, versions="0-4", flexible="4+"):
     throttle_time_ms: int = int32("2+", ignorable=True)
-    topics: list[OffsetForLeaderTopicResult] = array(OffsetForLeaderTopicResult, "0+")
+    topics: Sequence[OffsetForLeaderTopicResult] = array(OffsetForLeaderTopicResult, "0+")

@@ -10,6 +10,8 @@ v4   TRANSACTION_ABORTABLE may be returned (KIP-890)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from odradek.protocol.codec.schema import Request, Response, Struct, array, int16, int32, int64, string
 
 
@@ -43,7 +45,7 @@ class TxnOffsetCommitResponsePartition(Struct):
 
 class TxnOffsetCommitResponseTopic(Struct):
     name: str = string("0+")
-    partitions: list[TxnOffsetCommitResponsePartition] = array(TxnOffsetCommitResponsePartition, "0+")
+    partitions: Sequence[TxnOffsetCommitResponsePartition] = array(TxnOffsetCommitResponsePartition, "0+")
 
 
 class TxnOffsetCommitResponse(Response, key=28, versions="0-4", flexible="3+"):

@@ -31,16 +31,15 @@ if TYPE_CHECKING:
 def handle(broker: Services, ctx: RequestContext, request: DeleteGroupsRequest) -> Steps:
     names = yield from distinct(request.groups_names)
     authorized = yield from filter_by_authorized(broker, ctx, AclOperation.DELETE, ResourceType.GROUP, names)
-    outcomes: Outcomes[str] = Outcomes()
-    refused: Outcomes[str] = Outcomes()
+    results, refused = Outcomes(_result), Outcomes(_result)
     for group_id in names:
         if group_id in authorized:
-            outcomes.add(group_id, broker.group_coordinator.delete_group(group_id))
+            results.add(group_id, broker.group_coordinator.delete_group(group_id))
         else:
             refused.add(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED)
         yield None
-    outcomes.extend(refused)
-    ctx.reply(DeleteGroupsResponse(results=outcomes.answers(_result)))
+    results.extend(refused)
+    ctx.reply(DeleteGroupsResponse(results=results))
 
 
 def _result(group_id: str, code: int) -> DeletableGroupResult:

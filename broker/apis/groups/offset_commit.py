@@ -29,7 +29,7 @@ from odradek.protocol.messages.offset_commit import (
 from odradek.timer.sliced_work import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Generator
+    from collections.abc import Container, Generator, Sequence
 
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
@@ -68,11 +68,11 @@ def _commit(broker: Services, ctx: RequestContext, request: OffsetCommitRequest)
     yield from broker.group_coordinator.commit_offsets(group_context(ctx), request, respond)
 
 
-def _topic(name: str, refused: list[OffsetCommitResponsePartition]) -> OffsetCommitResponseTopic:
+def _topic(name: str, refused: Sequence[OffsetCommitResponsePartition]) -> OffsetCommitResponseTopic:
     return OffsetCommitResponseTopic(name=name, partitions=refused)
 
 
-def _answered(index: int, error: ErrorCode) -> OffsetCommitResponsePartition:
+def _answered(index: int, error: int) -> OffsetCommitResponsePartition:
     return OffsetCommitResponsePartition(partition_index=index, error_code=error)
 
 

@@ -23,6 +23,8 @@ from odradek.protocol.messages.offset_delete import (
 from odradek.timer.sliced_work import listed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
     from odradek.timer.sliced_work import Steps
@@ -46,9 +48,9 @@ def handle(broker: Services, ctx: RequestContext, request: OffsetDeleteRequest) 
     ctx.reply(response)
 
 
-def _topic(name: str, refused: list[OffsetDeleteResponsePartition]) -> OffsetDeleteResponseTopic:
+def _topic(name: str, refused: Sequence[OffsetDeleteResponsePartition]) -> OffsetDeleteResponseTopic:
     return OffsetDeleteResponseTopic(name=name, partitions=refused)
 
 
-def _refusal(index: int, error: ErrorCode) -> OffsetDeleteResponsePartition:
+def _refusal(index: int, error: int) -> OffsetDeleteResponsePartition:
     return OffsetDeleteResponsePartition(partition_index=index, error_code=error)

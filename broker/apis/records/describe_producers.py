@@ -5,18 +5,21 @@ Kafka: KafkaApis.handleDescribeProducersRequest.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.apis.authorization import require
 from odradek.broker.apis.services import in_slices
 from odradek.controller.model.acls import AclOperation, ResourceType
 from odradek.controller.model.topic_names import validate_topic_name
+from odradek.protocol.codec.mapped import Mapped, Outcomes
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
     PartitionResponse,
     ProducerState,
+    TopicRequest,
     TopicResponse,
 )
 from odradek.protocol.topic_partition import TopicPartition
@@ -32,21 +35,34 @@ NO_PRODUCERS: Final[list[ProducerState]] = []
 
 @in_slices
 def handle(broker: Services, ctx: RequestContext, request: DescribeProducersRequest) -> Steps:
-    topics = []
+    topics: list[TopicResponse | TopicRequest] = []
     for topic in request.topics:
         error = _topic_error(broker, ctx, topic.name)
-        partitions: list[PartitionResponse] = []
+        if not topic.partition_indexes:
+            topics.append(topic)
+            yield None
+            continue
+        partitions = Outcomes(_refused if error is None else partial(_refusal, message=error.message))
+        last: PartitionResponse | None = None
         yield None
         for index in topic.partition_indexes:
-            if partitions and partitions[-1].partition_index == index:
-                partitions.append(partitions[-1])  # a request of 1 MB names one partition 260,000 times
-            elif error is None:
-                partitions.append(_partition(broker, TopicPartition(topic.name, index)))
-            else:
-                partitions.append(_refusal(index, error.code, error.message))
+            if error is not None:
+                partitions.add(index, error.code)
+            elif last is None or last.partition_index != index:
+                last = _partition(broker, TopicPartition(topic.name, index))
+            if last is not None:  # a request of 1 MB names one partition 260,000 times
+                if last.error_code == ErrorCode.NONE:
+                    partitions.append(last)
+                else:
+                    partitions.add(index, last.error_code)
             yield None
         topics.append(TopicResponse(name=topic.name, partitions=partitions))
-    ctx.reply(DescribeProducersResponse(topics=topics))
+    ctx.reply(DescribeProducersResponse(topics=Mapped(_answered, topics)))
+
+
+def _answered(topic: TopicResponse | TopicRequest) -> TopicResponse:
+    """A topic of the request has no partitions: a request of 1 MB may name 150,000 of them."""
+    return TopicResponse(name=topic.name) if isinstance(topic, TopicRequest) else topic
 
 
 def _topic_error(broker: Services, ctx: RequestContext, topic: str) -> KafkaError | None:
@@ -83,7 +99,11 @@ def _partition(broker: Services, topic_partition: TopicPartition) -> PartitionRe
     )
 
 
-def _refusal(index: int, code: ErrorCode, message: str | None = None) -> PartitionResponse:
+def _refused(index: int, code: int) -> PartitionResponse:
+    return _refusal(index, code)
+
+
+def _refusal(index: int, code: int, message: str | None = None) -> PartitionResponse:
     return PartitionResponse(
         partition_index=index, error_code=code, error_message=message, active_producers=NO_PRODUCERS
     )

@@ -19,6 +19,7 @@ from odradek.broker.apis.services import SMALL_REQUEST_BYTES, SMALL_REQUEST_PART
 from odradek.broker.fetch.offset_lookups import fetch_offset_for_timestamp, latest_offset, legacy_offsets_before
 from odradek.broker.partition.partition import Partition
 from odradek.controller.model.acls import AclOperation, ResourceType
+from odradek.protocol.codec.mapped import Mapped
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -92,6 +93,8 @@ def _list_offsets(broker: Services, ctx: RequestContext, request: ListOffsetsReq
     answer = _offsets_v0 if version == 0 else _offset
     is_large = ctx.size > SMALL_REQUEST_BYTES
     topics: list[ListOffsetsTopicResponse] = []
+    without_partitions = False
+    """Some topics are those of the request: one of 1 MB may name 150,000 without partitions."""
     for topic in allowed:
         found: list[ListOffsetsPartitionResponse] = []
         for number, part in enumerate(topic.partitions, 1):
@@ -104,18 +107,22 @@ def _list_offsets(broker: Services, ctx: RequestContext, request: ListOffsetsReq
                 found.append(answer(broker, request, topic_partition, part, version))
             if part.timestamp != LATEST or not number % LATEST_OFFSETS_A_STEP:
                 yield None
-        answered = ListOffsetsTopicResponse(name=topic.name, partitions=found)
-        if found:  # `append_shared` does the same; but here each call of a small request counts
-            topics.append(answered)
+        if found or not is_large:
+            topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=found))
         else:
-            append_shared(topics, answered)
+            without_partitions = True
+            topics.append(topic)  # type: ignore[arg-type]
         yield None
     for topic in request.topics:
         yield None
         if topic.name not in authorized:
             refused = yield from _unauthorized(topic, version)
             append_shared(topics, refused, refused.partitions)
-    ctx.reply(ListOffsetsResponse(topics=topics))
+    ctx.reply(ListOffsetsResponse(topics=Mapped(_answered, topics) if without_partitions else topics))
+
+
+def _answered(topic: ListOffsetsTopic | ListOffsetsTopicResponse) -> ListOffsetsTopicResponse:
+    return ListOffsetsTopicResponse(name=topic.name) if isinstance(topic, ListOffsetsTopic) else topic
 
 
 def _warm_lookups(
@@ -138,14 +145,18 @@ def _warm_lookups(
     return lookups
 
 
+NO_INDEXES: Final[set[int]] = set()
+"""Of a topic without partitions. Nothing must be added to it."""
+
+
 def _duplicates(request: ListOffsetsRequest) -> Generator[None, None, set[tuple[str, int]]]:
     """The partitions that are named more than once, in steps."""
     named: dict[str, set[int]] = {}
     twice: set[tuple[str, int]] = set()
     for topic in request.topics:
-        if topic.name not in named:
+        if topic.partitions and topic.name not in named:
             named[topic.name] = set()
-        indexes = named[topic.name]
+        indexes = named.get(topic.name, NO_INDEXES)
         for number, part in enumerate(topic.partitions, 1):
             index = part.partition_index
             if index in indexes:

@@ -11,13 +11,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.authorization import EVERYTHING, authorize, filter_by_authorized
-from odradek.broker.apis.services import SMALL_REQUEST_BYTES, in_slices
+from odradek.broker.apis.services import in_slices
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
+from odradek.protocol.codec.mapped import Mapped, Outcomes
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
+    OffsetForLeaderTopic,
     OffsetForLeaderTopicResult,
 )
 from odradek.protocol.shared_elements import append_shared
@@ -36,27 +38,34 @@ if TYPE_CHECKING:
 @in_slices
 def handle(broker: Services, ctx: RequestContext, request: OffsetForLeaderEpochRequest) -> Steps:
     authorized = yield from _authorized_topics(broker, ctx, request)
-    is_large = ctx.size > SMALL_REQUEST_BYTES
-    topics: list[OffsetForLeaderTopicResult] = []
-    refused: list[OffsetForLeaderTopicResult] = []
+    topics: list[OffsetForLeaderTopicResult | OffsetForLeaderTopic] = []
+    refused: list[OffsetForLeaderTopicResult | OffsetForLeaderTopic] = []
     for topic in request.topics:
         is_authorized = topic.topic in authorized
-        found: list[EpochEndOffset] = []
         yield None
+        if not topic.partitions:
+            (topics if is_authorized else refused).append(topic)
+            continue
+        found = Outcomes(_failed)
         for part in topic.partitions:
-            if is_authorized:
+            if not is_authorized:
+                found.add(part.partition, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            else:
                 end = _end_offset(broker, TopicPartition(topic.topic, part.partition), part)
-            else:
-                end = EpochEndOffset(partition=part.partition, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-            if is_large:
-                append_shared(found, end)
-            else:
-                found.append(end)
+                if end.error_code == ErrorCode.NONE:
+                    found.append(end)
+                else:
+                    found.add(part.partition, end.error_code)
             yield None
         answer = OffsetForLeaderTopicResult(topic=topic.topic, partitions=found)
-        append_shared(topics if is_authorized else refused, answer, found)
+        (topics if is_authorized else refused).append(answer)
     topics += refused
-    ctx.reply(OffsetForLeaderEpochResponse(topics=topics))
+    ctx.reply(OffsetForLeaderEpochResponse(topics=Mapped(_answered, topics)))
+
+
+def _answered(topic: OffsetForLeaderTopicResult | OffsetForLeaderTopic) -> OffsetForLeaderTopicResult:
+    """A topic of the request has no partitions: a request of 1 MB may name 150,000 of them."""
+    return OffsetForLeaderTopicResult(topic=topic.topic) if isinstance(topic, OffsetForLeaderTopic) else topic
 
 
 def _authorized_topics(
@@ -75,10 +84,14 @@ def _end_offset(broker: Services, topic_partition: TopicPartition, part: OffsetF
             part.current_leader_epoch, part.leader_epoch, leader_only=True
         )
     except KafkaError as error:
-        return EpochEndOffset(partition=part.partition, error_code=error.code)
+        return _failed(part.partition, error.code)
     return EpochEndOffset(
         partition=part.partition, error_code=ErrorCode.NONE, leader_epoch=epoch, end_offset=end_offset
     )
+
+
+def _failed(index: int, code: int) -> EpochEndOffset:
+    return EpochEndOffset(partition=index, error_code=code)
 
 
 def error_response(

@@ -27,6 +27,7 @@ from odradek.controller.loop_turns import result_in_turns
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.controller.model.broker_info import NO_CONTROLLER
 from odradek.controller.model.topic_names import INTERNAL_TOPICS, is_valid_topic_name
+from odradek.protocol.codec.mapped import Mapped
 from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.metadata import (
@@ -79,6 +80,7 @@ def handle(broker: Services, ctx: RequestContext, request: MetadataRequest) -> S
         different = yield from distinct(topic.name for topic in requested)
         different.pop(None, None)
         names = cast("list[str]", list(different))
+        del different
     refused: list[MetadataResponseTopic] = []
     if broker.authorizer is not None:
         describe, kind = AclOperation.DESCRIBE, ResourceType.TOPIC
@@ -89,6 +91,7 @@ def handle(broker: Services, ctx: RequestContext, request: MetadataRequest) -> S
         names = yield from chosen(names, describable.__contains__)
     found = yield from _known(broker, ctx, names)
     answers += found
+    unknown: list[str] = []
     if len(found) < len(names):
         known = yield from distinct(topic.name for topic in found)
         missing = yield from chosen(names, lambda name: name not in known)
@@ -108,10 +111,8 @@ def handle(broker: Services, ctx: RequestContext, request: MetadataRequest) -> S
 
             broker.spawn(ctx, request, create())
             return
-        for name in missing:
-            answers.append(_unknown(name))
-            yield None
-    response = yield from _response(broker, ctx, request, answers, refused)
+        unknown = missing
+    response = yield from _response(broker, ctx, request, answers, refused, unknown)
     ctx.reply(response)
 
 
@@ -183,15 +184,29 @@ def _response(
     request: MetadataRequest,
     topics: list[MetadataResponseTopic],
     refused: list[MetadataResponseTopic],
+    unknown: Sequence[str] = (),
 ) -> Generator[None, None, MetadataResponse]:
+    """`unknown`: topics that come after `topics` and are not there. A request of 1 MB may name 150,000 of them."""
     version = ctx.header.api_version
-    if version >= 8 and request.include_topic_authorized_operations:
+    tells_operations = version >= 8 and request.include_topic_authorized_operations
+
+    def with_operations(topic: MetadataResponseTopic) -> MetadataResponseTopic:
+        if tells_operations and topic.error_code != ErrorCode.UNKNOWN_TOPIC_ID:
+            name = topic.name or ""
+            topic.topic_authorized_operations = authorized_operations(broker, ctx, ResourceType.TOPIC, name)
+        return topic
+
+    def answer(topic: MetadataResponseTopic | str) -> MetadataResponseTopic:
+        return with_operations(_unknown(topic)) if isinstance(topic, str) else topic
+
+    if tells_operations:
         for topic in topics:
             yield
-            if topic.error_code != ErrorCode.UNKNOWN_TOPIC_ID:
-                topic.topic_authorized_operations = authorized_operations(
-                    broker, ctx, ResourceType.TOPIC, topic.name or ""
-                )
+            with_operations(topic)
+    answers: Sequence[MetadataResponseTopic] = topics + refused
+    if unknown:
+        mixed: list[MetadataResponseTopic | str] = [*topics, *unknown, *refused]
+        answers = Mapped(answer, mixed)
     response = MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=node.broker_id, host=node.host, port=node.port, rack=node.rack)
@@ -201,7 +216,7 @@ def _response(
         controller_id=NO_CONTROLLER
         if broker.metadata_cache.snapshot.controller_id is None
         else broker.metadata_cache.snapshot.controller_id,
-        topics=topics + refused,
+        topics=answers,
     )
     if 8 <= version <= 10 and request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = cluster_operations(broker, ctx)

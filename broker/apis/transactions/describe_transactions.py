@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from odradek.broker.apis.authorization import authorize
 from odradek.broker.apis.services import in_slices
 from odradek.controller.model.acls import AclOperation, ResourceType
+from odradek.protocol.codec.mapped import Outcomes
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
@@ -27,11 +28,18 @@ if TYPE_CHECKING:
 
 @in_slices
 def handle(broker: Services, ctx: RequestContext, request: DescribeTransactionsRequest) -> Steps:
-    states = []
+    states = Outcomes(_failed)
     for transactional_id in request.transactional_ids:
         state = yield from _describe(broker, ctx, transactional_id)
-        states.append(state)
+        if state.error_code == ErrorCode.NONE:
+            states.append(state)
+        else:
+            states.add(transactional_id, state.error_code)
     ctx.reply(DescribeTransactionsResponse(transaction_states=states))
+
+
+def _failed(transactional_id: str, code: int) -> TransactionState:
+    return TransactionState(error_code=code, transactional_id=transactional_id)
 
 
 def _describe(broker: Services, ctx: RequestContext, transactional_id: str) -> Generator[None, None, TransactionState]:
@@ -39,8 +47,7 @@ def _describe(broker: Services, ctx: RequestContext, transactional_id: str) -> G
     yield
     describe = AclOperation.DESCRIBE
     if not authorize(broker, ctx, describe, ResourceType.TRANSACTIONAL_ID, transactional_id):
-        error = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        return TransactionState(error_code=error, transactional_id=transactional_id)
+        return _failed(transactional_id, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     state = broker.transaction_coordinator.describe(transactional_id)
     if broker.authorizer is not None:
         topics, state.topics = state.topics, []

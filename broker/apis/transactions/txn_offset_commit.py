@@ -28,6 +28,8 @@ from odradek.protocol.messages.txn_offset_commit import (
 from odradek.timer.sliced_work import listed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
     from odradek.coordinator.group.offsets.offset_api import Outcome
@@ -62,15 +64,15 @@ def handle(broker: Services, ctx: RequestContext, request: TxnOffsetCommitReques
     yield from broker.group_coordinator.commit_transactional_offsets(group_context(ctx), request, respond)
 
 
-def _answered(index: int, error: ErrorCode) -> TxnOffsetCommitResponsePartition:
+def _answered(index: int, error: int) -> TxnOffsetCommitResponsePartition:
     return TxnOffsetCommitResponsePartition(partition_index=index, error_code=error)
 
 
-def _answered_without_loading(index: int, error: ErrorCode) -> TxnOffsetCommitResponsePartition:
+def _answered_without_loading(index: int, error: int) -> TxnOffsetCommitResponsePartition:
     """Without COORDINATOR_LOAD_IN_PROGRESS, on which producers before 2.0 may crash (KAFKA-7296)."""
     is_loading = error == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     return _answered(index, ErrorCode.COORDINATOR_NOT_AVAILABLE if is_loading else error)
 
 
-def _topic(name: str, refused: list[TxnOffsetCommitResponsePartition]) -> TxnOffsetCommitResponseTopic:
+def _topic(name: str, refused: Sequence[TxnOffsetCommitResponsePartition]) -> TxnOffsetCommitResponseTopic:
     return TxnOffsetCommitResponseTopic(name=name, partitions=refused)

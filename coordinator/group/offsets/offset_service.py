@@ -242,13 +242,14 @@ class OffsetService:
         deletable = [key for key, verdict in outcome.items() if verdict == ErrorCode.NONE]
         if deletable:
             self._groups.remove_offsets(group, group.offsets.remove(deletable))
-        topics: dict[str, OffsetDeleteResponseTopic] = {}
+        found: dict[str, list[OffsetDeleteResponsePartition]] = {}
         for number, (key, error) in enumerate(outcome.items(), 1):
-            topic = topics.setdefault(key.topic, OffsetDeleteResponseTopic(name=key.topic, partitions=[]))
-            topic.partitions.append(OffsetDeleteResponsePartition(partition_index=key.partition, error_code=error))
+            answer = OffsetDeleteResponsePartition(partition_index=key.partition, error_code=error)
+            found.setdefault(key.topic, []).append(answer)
             if number % OFFSETS_A_STEP == 0:
                 yield None
-        respond(OffsetDeleteResponse(error_code=ErrorCode.NONE, topics=list(topics.values())))
+        topics = [OffsetDeleteResponseTopic(name=name, partitions=some) for name, some in found.items()]
+        respond(OffsetDeleteResponse(error_code=ErrorCode.NONE, topics=topics))
 
     @staticmethod
     def _validate_offset_delete(group: GroupMetadata | None) -> ErrorCode:

@@ -5,6 +5,7 @@ import pytest
 from odradek.broker.error_responses import ENTITIES, error_response
 from odradek.protocol.api import API, ApiKey
 from odradek.protocol.codec.codec import decode, encode
+from odradek.protocol.codec.mapped import Mapped
 from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.made_once import FEW
@@ -105,12 +106,27 @@ def test_coordinators_that_were_not_found() -> None:
     assert (new.key, new.error_code, new.node_id, new.port) == ("g", CODE, -1, -1)
 
 
+def test_the_elements_of_a_large_response_are_made_when_they_are_read() -> None:
+    asked = [{"resource_type": 2, "resource_name": str(number)} for number in range(FEW + 1)]
+    results = refuse(build(ApiKey.DESCRIBE_CONFIGS, resources=asked), 4).results  # type: ignore[attr-defined]
+    assert isinstance(results, Mapped)
+    assert [result.resource_name for result in results] == list(map(str, range(FEW + 1)))
+    assert all(result.error_code == CODE for result in results)
+
+
+def test_so_are_the_parts_of_an_element() -> None:
+    asked = [{"name": "t", "partition_indexes": list(range(FEW + 1))}, {"name": "u", "partition_indexes": [5]}]
+    many, one = refuse(build(ApiKey.DESCRIBE_PRODUCERS, topics=asked), 0).topics  # type: ignore[attr-defined]
+    assert isinstance(many.partitions, Mapped)
+    assert [(part.partition_index, part.error_code) for part in many.partitions] == [(n, CODE) for n in range(FEW + 1)]
+    assert [(part.partition_index, part.error_code) for part in one.partitions] == [(5, CODE)]
+
+
 def test_equal_elements_of_a_large_request_have_one_result() -> None:
-    asked = [{"resource_type": 2, "resource_name": "a"}] * FEW + [{"resource_type": 2, "resource_name": "b"}]
-    *same, other = refuse(build(ApiKey.DESCRIBE_CONFIGS, resources=asked), 4).results  # type: ignore[attr-defined]
-    assert len(same) == FEW
-    assert all(result is same[0] for result in same)
-    assert (same[0].resource_name, other.resource_name, other.error_code) == ("a", "b", CODE)
+    """Where all of them are looked at before they are encoded."""
+    deletions = [{"name": "a", "mechanism": 1}] * FEW + [{"name": "b", "mechanism": 1}]
+    request = build(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, deletions=deletions)
+    assert [result.user for result in refuse(request, 0).results] == ["a", "b"]  # type: ignore[attr-defined]
 
 
 def test_quota_entries_of_a_large_request_have_their_own_results() -> None:

@@ -36,15 +36,22 @@ def test_the_same_item_is_made_anew() -> None:
     assert DOUBLED[0] is not DOUBLED[0]
 
 
-def test_outcomes_become_answers_when_they_are_read() -> None:
-    outcomes: Outcomes[str] = Outcomes()
-    others: Outcomes[str] = Outcomes()
-    outcomes.add("a", ErrorCode.NONE)
+def test_outcomes_become_elements_when_they_are_read() -> None:
+    made: list[tuple[str, int]] = []
+
+    def make(name: str, code: int) -> list[object]:
+        made.append((name, code))
+        return [name, code]
+
+    whole: list[object] = ["whole"]
+    outcomes, others = Outcomes(make), Outcomes(make)
+    outcomes.add("a", ErrorCode.UNKNOWN_SERVER_ERROR)
+    outcomes.append(whole)
     others.add("b", ErrorCode.INVALID_REQUEST)
     outcomes.extend(others)
-    made: list[tuple[str, int]] = []
-    answers = outcomes.answers(lambda name, code: made.append((name, code)) or name)
     assert made == []
-    assert len(answers) == 2
-    assert list(answers) == ["a", "b"]
-    assert made == [("a", 0), ("b", 42)]
+    assert len(outcomes) == 3
+    assert list(outcomes) == [["a", -1], ["whole"], ["b", 42]]
+    assert made == [("a", -1), ("b", 42)]
+    assert outcomes[1] is whole
+    assert outcomes[1:] == [["whole"], ["b", 42]]
