@@ -25,7 +25,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from odradek.controller.controllership import CREATION
 from odradek.controller.events import ZkPartitionReassignment
@@ -49,6 +49,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger("odradek.controller")
 
 
+NO_REASSIGNMENT: Final = KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+NO_REPLICAS: Final = KafkaError(
+    ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Empty replica list specified in partition reassignment."
+)
+"""Results, not raised: a request may name 200,000 partitions, and an error of its own for each has 300 bytes."""
+
+
 async def process_api_partition_reassignment(
     controllership: Controllership, targets: Mapping[TopicPartition, tuple[int, ...] | None]
 ) -> dict[TopicPartition, KafkaError | None]:
@@ -64,7 +71,7 @@ async def process_api_partition_reassignment(
         if error is not None:
             results[partition] = error
         elif reassignment is None:
-            results[partition] = KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+            results[partition] = NO_REASSIGNMENT
         else:
             accepted[partition] = reassignment
     await _maybe_remove_from_zk_reassignment(controllership, lambda partition, _: partition in accepted)
@@ -80,7 +87,7 @@ def _validate_replicas(
         return KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message[:MAX_STRING_BYTES])
 
     if not target:
-        return invalid("Empty replica list specified in partition reassignment.")
+        return NO_REPLICAS
     if len(set(target)) != len(target):
         return invalid(f"Duplicate replica ids in partition reassignment replica list: {_array_buffer(target)}")
     if min(target) < 0:

@@ -31,6 +31,11 @@ logger = logging.getLogger("odradek.controller")
 NAMED_MAX: Final = 1_000
 """Partitions that the line of an election names: 100,000 names would hold the event loop up."""
 
+NO_PARTITION: Final = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
+TOPIC_BEING_DELETED: Final = KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic is being deleted")
+NOT_NEEDED: Final = KafkaError(ErrorCode.ELECTION_NOT_NEEDED)
+"""Results, not raised: a request may name 260,000 partitions, and an error of its own for each has 300 bytes."""
+
 ZK_ELECTION = ReplicaLeaderElection(None, ElectionType.PREFERRED, ElectionTrigger.ZK)
 
 
@@ -75,9 +80,9 @@ def _election_error(
     """The error if no election is possible or needed, else None."""
     replicas = controllership.context.replicas(partition)
     if not replicas:
-        return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
+        return NO_PARTITION
     if controllership.deletions.is_queued(partition.topic):
-        return KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic is being deleted")
+        return TOPIC_BEING_DELETED
     leadership = controllership.context.leadership(partition)
     leader = NO_LEADER if leadership is None else leadership.leader_and_isr.leader
     is_settled = (
@@ -85,7 +90,7 @@ def _election_error(
         if election_type is ElectionType.PREFERRED
         else controllership.context.is_live_broker(leader)
     )
-    return KafkaError(ErrorCode.ELECTION_NOT_NEEDED) if is_settled else None
+    return NOT_NEEDED if is_settled else None
 
 
 async def on_replica_election(

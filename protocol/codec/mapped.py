@@ -13,6 +13,7 @@ from typing import Final, Generic, TypeVar, cast, overload
 
 S = TypeVar("S")
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 class Mapped(Sequence[T]):
@@ -40,6 +41,38 @@ class Mapped(Sequence[T]):
         if isinstance(index, slice):
             return list(map(self._make, self._source[index]))
         return self._make(self._source[index])
+
+
+class Pairs(Sequence[T], Generic[S, U, T]):
+    """`make(named, outcome)` for each thing that a request names and what came of it, mostly one of few objects."""
+
+    __slots__ = ("_make", "_named", "_outcomes")
+
+    def __init__(self, make: Callable[[S, U], T]) -> None:
+        self._make: Callable[[S, U], T] = make
+        self._named: list[S] = []
+        self._outcomes: list[U] = []
+
+    def add(self, named: S, outcome: U) -> None:
+        self._named.append(named)
+        self._outcomes.append(outcome)
+
+    def __len__(self) -> int:
+        return len(self._outcomes)
+
+    def __iter__(self) -> Iterator[T]:
+        return map(self._make, self._named, self._outcomes)
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[T]: ...
+
+    def __getitem__(self, index: int | slice) -> T | list[T]:
+        if isinstance(index, slice):
+            return list(map(self._make, self._named[index], self._outcomes[index]))
+        return self._make(self._named[index], self._outcomes[index])
 
 
 _WHOLE: Final = -(1 << 15)

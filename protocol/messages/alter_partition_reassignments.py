@@ -5,6 +5,8 @@ Starts reassignments of partitions; null replicas cancel one (KIP-455).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from odradek.protocol.codec.schema import INT32, Request, Response, Struct, array, int16, int32, string
 
 
@@ -31,7 +33,7 @@ class ReassignablePartitionResponse(Struct):
 
 class ReassignableTopicResponse(Struct):
     name: str = string("0+")
-    partitions: list[ReassignablePartitionResponse] = array(ReassignablePartitionResponse, "0+")
+    partitions: Sequence[ReassignablePartitionResponse] = array(ReassignablePartitionResponse, "0+")
 
 
 class AlterPartitionReassignmentsResponse(Response, key=45, versions="0", flexible="0+"):

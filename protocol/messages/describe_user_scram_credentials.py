@@ -5,6 +5,8 @@ Describes SCRAM credentials, never their secrets (KIP-554). Mechanisms: 1 SCRAM-
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from odradek.protocol.codec.schema import Request, Response, Struct, array, int8, int16, int32, string
 
 
@@ -32,4 +34,4 @@ class DescribeUserScramCredentialsResponse(Response, key=50, versions="0", flexi
     throttle_time_ms: int = int32("0+")
     error_code: int = int16("0+")
     error_message: str | None = string("0+", nullable="0+")
-    results: list[DescribeUserScramCredentialsResult] = array(DescribeUserScramCredentialsResult, "0+")
+    results: Sequence[DescribeUserScramCredentialsResult] = array(DescribeUserScramCredentialsResult, "0+")

@@ -8,6 +8,8 @@ v2   flexible
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from odradek.protocol.codec.schema import INT32, Request, Response, Struct, array, int8, int16, int32, string
 
 
@@ -30,7 +32,7 @@ class PartitionResult(Struct):
 
 class ReplicaElectionResult(Struct):
     topic: str = string("0+")
-    partition_result: list[PartitionResult] = array(PartitionResult, "0+")
+    partition_result: Sequence[PartitionResult] = array(PartitionResult, "0+")
 
 
 class ElectLeadersResponse(Response, key=43, versions="0-2", flexible="2+"):

@@ -16,7 +16,7 @@ from odradek.broker.apis.leaders import reachable_node
 from odradek.broker.apis.services import in_slices
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.controller.model.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
-from odradek.protocol.codec.mapped import Mapped
+from odradek.protocol.codec.mapped import Mapped, Pairs
 from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode, KafkaError
 from odradek.protocol.messages.find_coordinator import (
     Coordinator,
@@ -56,16 +56,14 @@ def handle(broker: Services, ctx: RequestContext, request: FindCoordinatorReques
             )
         )
         return
-    keys = request.coordinator_keys
-    found: list[_Found] = []
+    coordinators = Pairs(_answer)
     different: dict[_Found, _Found] = {}
     """A request may name 200,000 keys, and a cluster has few brokers."""
-    for key in keys:
+    for key in request.coordinator_keys:
         outcome = _coordinator(broker, ctx, request.key_type, key)
-        found.append(different.setdefault(outcome, outcome))
+        coordinators.add(key, different.setdefault(outcome, outcome))
         yield None
-    answers = Mapped(lambda place: _answer(keys[place], found[place]), range(len(found)))
-    ctx.reply(FindCoordinatorResponse(coordinators=answers))
+    ctx.reply(FindCoordinatorResponse(coordinators=coordinators))
 
 
 def _answer(key: str, found: _Found) -> Coordinator:

@@ -145,18 +145,17 @@ def _warm_lookups(
     return lookups
 
 
-NO_INDEXES: Final[set[int]] = set()
-"""Of a topic without partitions. Nothing must be added to it."""
-
-
 def _duplicates(request: ListOffsetsRequest) -> Generator[None, None, set[tuple[str, int]]]:
     """The partitions that are named more than once, in steps."""
     named: dict[str, set[int]] = {}
     twice: set[tuple[str, int]] = set()
     for topic in request.topics:
-        if topic.partitions and topic.name not in named:
+        if not topic.partitions:
+            yield
+            continue
+        if topic.name not in named:
             named[topic.name] = set()
-        indexes = named.get(topic.name, NO_INDEXES)
+        indexes = named[topic.name]
         for number, part in enumerate(topic.partitions, 1):
             index = part.partition_index
             if index in indexes:

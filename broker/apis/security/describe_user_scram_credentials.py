@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.authorization import require
-from odradek.controller.admin.scram_credentials import UserCredentials, describe_scram_credentials
+from odradek.controller.admin.scram_credentials import UserCredentials, describe_scram_credentials, missing
 from odradek.controller.loop_turns import in_turns
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
+from odradek.protocol.codec.mapped import Mapped
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_user_scram_credentials import (
     CredentialInfo,
@@ -34,12 +35,11 @@ def handle(broker: Services, ctx: RequestContext, request: DescribeUserScramCred
 async def _describe(broker: Services, ctx: RequestContext, request: DescribeUserScramCredentialsRequest) -> None:
     users = None if request.users is None else [user.name async for user in in_turns(request.users)]
     found = await describe_scram_credentials(broker.controller.client, users)
-    ctx.reply(
-        DescribeUserScramCredentialsResponse(error_message="", results=[_result(one) async for one in in_turns(found)])
-    )
+    ctx.reply(DescribeUserScramCredentialsResponse(error_message="", results=Mapped(_result, found)))
 
 
-def _result(one: UserCredentials) -> DescribeUserScramCredentialsResult:
+def _result(found: UserCredentials | str) -> DescribeUserScramCredentialsResult:
+    one = missing(found) if isinstance(found, str) else found
     return DescribeUserScramCredentialsResult(
         user=one.user,
         error_code=ErrorCode.NONE if one.error is None else one.error.code,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from odradek.broker.apis.authorization import authorize_cluster
 from odradek.controller.loop_turns import in_turns
 from odradek.controller.model.acls import AclOperation
+from odradek.protocol.codec.mapped import Pairs
 from odradek.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -23,6 +24,7 @@ from odradek.protocol.topic_partition import TopicPartition
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
+    from odradek.protocol.errors import KafkaError
 
 
 def handle(broker: Services, ctx: RequestContext, request: AlterPartitionReassignmentsRequest) -> None:
@@ -36,13 +38,12 @@ async def _alter(broker: Services, ctx: RequestContext, request: AlterPartitionR
         async for part in in_turns(topic.partitions):
             replicas = part.replicas
             targets[TopicPartition(topic.name, part.partition_index)] = None if replicas is None else tuple(replicas)
-    topics: dict[str, list[ReassignablePartitionResponse]] = {}
+    topics: dict[str, Pairs[int, KafkaError | None, ReassignablePartitionResponse]] = {}
     outcomes = await broker.controller.alter_partition_reassignments(targets)
     async for tp, error in in_turns(outcomes.items()):
-        result = ReassignablePartitionResponse(partition_index=tp.partition, error_message=None)
-        if error is not None:
-            result.error_code, result.error_message = error.code, error.message
-        topics.setdefault(tp.topic, []).append(result)
+        if tp.topic not in topics:
+            topics[tp.topic] = Pairs(_result)
+        topics[tp.topic].add(tp.partition, error)
     ctx.reply(
         AlterPartitionReassignmentsResponse(
             responses=[
@@ -50,3 +51,10 @@ async def _alter(broker: Services, ctx: RequestContext, request: AlterPartitionR
             ],
         )
     )
+
+
+def _result(index: int, error: KafkaError | None) -> ReassignablePartitionResponse:
+    result = ReassignablePartitionResponse(partition_index=index, error_message=None)
+    if error is not None:
+        result.error_code, result.error_message = error.code, error.message
+    return result

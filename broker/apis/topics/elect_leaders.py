@@ -8,12 +8,13 @@ Kafka: KafkaApis.handleElectLeaders.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from odradek.broker.apis.authorization import require
 from odradek.controller.events import ElectionType
 from odradek.controller.loop_turns import in_turns, let_go
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
+from odradek.protocol.codec.mapped import Pairs
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.elect_leaders import (
     ElectLeadersRequest,
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
+
+TIMED_OUT: Final = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
+WITHOUT_MESSAGE: Final = (ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT)
 
 FIRST_ERROR_VERSION = 1
 """The first version with a top-level error."""
@@ -66,17 +70,20 @@ async def _elect(broker: Services, ctx: RequestContext, request: ElectLeadersReq
         outcomes = dict.fromkeys(partitions, error)  # an error of each partition, not of the response
     elected = {tp: outcome async for tp, outcome in in_turns(outcomes.items()) if not isinstance(outcome, KafkaError)}
     late = await broker.topic_waits.wait_for_elected(elected, max(0, deadline_ms - broker.clock.monotonic_ms()))
-    topics: dict[str, list[PartitionResult]] = {}
+    topics: dict[str, Pairs[int, KafkaError | None, PartitionResult]] = {}
     async for tp, outcome in in_turns(outcomes.items()):
-        result = PartitionResult(partition_id=tp.partition, error_message=None)
+        failed: KafkaError | None = None
         if isinstance(outcome, KafkaError):
             if request.topic_partitions is None and outcome.code == ErrorCode.ELECTION_NOT_NEEDED:
                 continue
-            result.error_code = outcome.code
-            result.error_message = None if outcome.code == ErrorCode.NOT_CONTROLLER else outcome.message
+            failed = outcome
         elif tp in late:
-            result.error_code = ErrorCode.REQUEST_TIMED_OUT
-        topics.setdefault(tp.topic, []).append(result)
+            failed = TIMED_OUT
+        if tp.topic not in topics:
+            topics[tp.topic] = Pairs(_result)
+        topics[tp.topic].add(tp.partition, failed)
+    await let_go(outcomes)
+    await let_go(partitions)
     ctx.reply(
         ElectLeadersResponse(
             replica_election_results=[
@@ -85,8 +92,15 @@ async def _elect(broker: Services, ctx: RequestContext, request: ElectLeadersReq
             ]
         )
     )
-    await let_go(outcomes)
-    await let_go(partitions)
+
+
+def _result(index: int, error: KafkaError | None) -> PartitionResult:
+    result = PartitionResult(partition_id=index, error_message=None)
+    if error is not None:
+        result.error_code = error.code
+        if error.code not in WITHOUT_MESSAGE:
+            result.error_message = error.message
+    return result
 
 
 def error_response(

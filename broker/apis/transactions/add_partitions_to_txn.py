@@ -9,6 +9,7 @@ Kafka: KafkaApis.handleAddPartitionsToTxnRequest.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.authorization import EVERYTHING, authorize_cluster, filter_by_authorized, require
@@ -17,21 +18,22 @@ from odradek.broker.apis.transactions.fenced_producer import error_for_version
 from odradek.controller.model.acls import AclOperation, ResourceType
 from odradek.controller.model.topic_names import is_internal
 from odradek.coordinator.transaction.coordinator import ProducerIdAndEpoch
+from odradek.protocol.codec.mapped import Mapped, Outcomes
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
     AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopic,
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
-from odradek.protocol.shared_elements import append_shared
 from odradek.protocol.topic_partition import TopicPartition
-from odradek.timer.sliced_work import chosen
+from odradek.timer.sliced_work import chosen, listed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Generator, Iterable, Mapping
+    from collections.abc import Callable, Container, Mapping
 
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
@@ -89,25 +91,24 @@ def _apply_one(
     authorized: Container[str],
     finish: Callable[[AddPartitionsToTxnResult], None],
 ) -> Steps:
-    partitions: dict[TopicPartition, None] = {}
-    refused: dict[TopicPartition, ErrorCode] = {}
+    named: dict[str, dict[int, ErrorCode]] = {}
+    """Why each partition cannot be added. A request of 1 MB may name 260,000 of them."""
+    is_any_refused = False
     for topic in transaction.topics:
         yield None
         for index in topic.partitions:
-            topic_partition = TopicPartition(topic.name, index)
-            partitions[topic_partition] = None
-            error = _refusal(broker, topic_partition, version, authorized)
-            if error != ErrorCode.NONE:
-                refused[topic_partition] = error
+            error = _refusal(broker, TopicPartition(topic.name, index), version, authorized)
+            is_any_refused = is_any_refused or error != ErrorCode.NONE
+            named.setdefault(topic.name, {})[index] = error
             yield None
-    if refused:
-        errors = yield from _errors(partitions, refused)
-        yield from _finish_each(transaction, errors, finish)
+    if is_any_refused:
+        yield from _finish_refused(transaction, named, finish)
         return
+    partitions = yield from listed(TopicPartition(name, index) for name, found in named.items() for index in found)
     producer = ProducerIdAndEpoch(transaction.producer_id, transaction.producer_epoch)
     coordinator = broker.transaction_coordinator
     if transaction.verify_only:
-        verified = coordinator.verify_partitions(transaction.transactional_id, producer, list(partitions))
+        verified = coordinator.verify_partitions(transaction.transactional_id, producer, partitions)
         yield from _finish_each(transaction, verified, finish)
         return
 
@@ -115,7 +116,7 @@ def _apply_one(
         code = error_for_version(error, version, FIRST_FENCED_VERSION)
         broker.slices.submit(_finish(transaction, code, finish))
 
-    coordinator.add_partitions(transaction.transactional_id, producer, list(partitions), added)
+    coordinator.add_partitions(transaction.transactional_id, producer, partitions, added)
 
 
 def _refusal(broker: Services, topic_partition: TopicPartition, version: int, authorized: Container[str]) -> ErrorCode:
@@ -136,15 +137,24 @@ def _only_transaction(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnT
     )
 
 
-def _errors(
-    partitions: Iterable[TopicPartition], refused: Mapping[TopicPartition, ErrorCode]
-) -> Generator[None, None, dict[TopicPartition, ErrorCode]]:
-    """The error of each partition of which some are refused, in steps."""
-    errors = {}
-    for topic_partition in partitions:
-        errors[topic_partition] = refused.get(topic_partition, ErrorCode.OPERATION_NOT_ATTEMPTED)
-        yield None
-    return errors
+def _finish_refused(
+    transaction: AddPartitionsToTxnTransaction,
+    named: Mapping[str, Mapping[int, ErrorCode]],
+    finish: Callable[[AddPartitionsToTxnResult], None],
+) -> Steps:
+    """The partitions of which some are refused: of the others nothing is done."""
+    topics = []
+    for name, errors in named.items():
+        results = Outcomes(_result)
+        for index, error in errors.items():
+            results.add(index, ErrorCode.OPERATION_NOT_ATTEMPTED if error == ErrorCode.NONE else error)
+            yield None
+        topics.append(AddPartitionsToTxnTopicResult(name=name, results_by_partition=results))
+    finish(AddPartitionsToTxnResult(transactional_id=transaction.transactional_id, topic_results=topics))
+
+
+def _result(index: int, code: int) -> AddPartitionsToTxnPartitionResult:
+    return AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
 
 
 def _finish_each(
@@ -156,16 +166,14 @@ def _finish_each(
 
     Kafka: AddPartitionsToTxnResponse.resultForTransaction.
     """
-    topics: dict[str, AddPartitionsToTxnTopicResult] = {}
-    for topic_partition, error in errors.items():
-        topic = topics.setdefault(
-            topic_partition.topic, AddPartitionsToTxnTopicResult(name=topic_partition.topic, results_by_partition=[])
-        )
-        topic.results_by_partition.append(
-            AddPartitionsToTxnPartitionResult(partition_index=topic_partition.partition, partition_error_code=error)
-        )
+    topics: dict[str, Outcomes[int, AddPartitionsToTxnPartitionResult]] = {}
+    for (name, index), error in errors.items():
+        if name not in topics:
+            topics[name] = Outcomes(_result)
+        topics[name].add(index, error)
         yield None
-    finish(AddPartitionsToTxnResult(transactional_id=transaction.transactional_id, topic_results=list(topics.values())))
+    answers = [AddPartitionsToTxnTopicResult(name=name, results_by_partition=some) for name, some in topics.items()]
+    finish(AddPartitionsToTxnResult(transactional_id=transaction.transactional_id, topic_results=answers))
 
 
 def _finish(
@@ -175,14 +183,13 @@ def _finish(
 
     Kafka: AddPartitionsToTxnRequest.errorResponseForTransaction.
     """
-    topics: list[AddPartitionsToTxnTopicResult] = []
-    for topic in transaction.topics:
-        results: list[AddPartitionsToTxnPartitionResult] = []
-        for index in topic.partitions:
-            append_shared(results, AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=error))
-            yield None
-        append_shared(topics, AddPartitionsToTxnTopicResult(name=topic.name, results_by_partition=results), results)
-        yield None
+    yield None
+
+    def answer(topic: AddPartitionsToTxnTopic) -> AddPartitionsToTxnTopicResult:
+        results = Mapped(partial(_result, code=error), topic.partitions)
+        return AddPartitionsToTxnTopicResult(name=topic.name, results_by_partition=results)
+
+    topics = Mapped(answer, transaction.topics) if transaction.topics else ()
     finish(AddPartitionsToTxnResult(transactional_id=transaction.transactional_id, topic_results=topics))
 
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from odradek.protocol.codec.mapped import Mapped, Outcomes
+from odradek.protocol.codec.mapped import Mapped, Outcomes, Pairs
 from odradek.protocol.errors import ErrorCode
 
 DOUBLED = Mapped(lambda number: [2 * number], [1, 2, 3])
@@ -55,3 +55,13 @@ def test_outcomes_become_elements_when_they_are_read() -> None:
     assert made == [("a", -1), ("b", 42)]
     assert outcomes[1] is whole
     assert outcomes[1:] == [["whole"], ["b", 42]]
+
+
+def test_pairs_become_elements_when_they_are_read() -> None:
+    pairs = Pairs(lambda name, outcome: [name, outcome])
+    pairs.add("a", None)
+    pairs.add("b", "failed")
+    assert len(pairs) == 2
+    assert list(pairs) == [["a", None], ["b", "failed"]]
+    assert pairs[1] == ["b", "failed"]
+    assert pairs[:1] == [["a", None]]
