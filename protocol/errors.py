@@ -159,6 +159,12 @@ class ErrorCode(IntEnum):
 class KafkaError(Exception):
     """A refusal with a code of the protocol; the message defaults to Kafka's for that code."""
 
+    __slots__ = (
+        "__weakref__",
+        "code",
+        "message",
+    )  # an answer may have 200,000 of them, and a dictionary for each has 100 bytes
+
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         self.code = code
         self.message = DEFAULT_MESSAGES.get(code, code.name) if message is None else message

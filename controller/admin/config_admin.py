@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from odradek.controller.admin.policies import AlterConfigMetadata, ConfigResource, Policies
-from odradek.controller.loop_turns import counted, in_turns
+from odradek.controller.loop_turns import in_turns
 from odradek.controller.model import topic_names
 from odradek.controller.model.config_codes import AlterOperation, ConfigSource, ResourceType
 from odradek.controller.znodes import znodes
@@ -170,12 +170,12 @@ class ConfigAdmin:
         *,
         is_incremental: bool,
     ) -> list[KafkaError | None]:
-        appearances = await counted((resource.resource_type, resource.resource_name) for resource in resources)
+        named_twice = await _named_twice(resources)
         results: list[KafkaError | None] = []
         repeated = KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
         repetitions = 0
         async for resource in in_turns(resources):
-            if appearances[resource.resource_type, resource.resource_name] > 1:
+            if named_twice and (resource.resource_type, resource.resource_name) in named_twice:
                 repetitions += 1
                 results.append(repeated)  # one error for all: a request may name a resource 150,000 times
                 continue
@@ -287,6 +287,18 @@ class ConfigAdmin:
 
 def _policy_metadata(resource: ConfigResource, changes: Sequence[ConfigChange]) -> AlterConfigMetadata:
     return AlterConfigMetadata(resource, {change.name: change.value for change in changes})
+
+
+async def _named_twice(resources: Sequence[ResourceChanges]) -> set[tuple[int, str]]:
+    """The types and names of the resources that are there more than once."""
+    seen: dict[int, set[str]] = {}
+    twice: set[tuple[int, str]] = set()
+    async for resource in in_turns(resources):
+        names = seen.setdefault(resource.resource_type, set())
+        if resource.resource_name in names:
+            twice.add((resource.resource_type, resource.resource_name))
+        names.add(resource.resource_name)
+    return twice
 
 
 async def _check_entries(changes: Sequence[ConfigChange]) -> None:

@@ -8,6 +8,8 @@ v2   flexible
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from odradek.protocol.codec.schema import Request, Response, Struct, array, boolean, int8, int16, int32, string
 
 
@@ -36,4 +38,4 @@ class AlterConfigsResourceResponse(Struct):
 
 class AlterConfigsResponse(Response, key=33, versions="0-2", flexible="2+"):
     throttle_time_ms: int = int32("0+")
-    responses: list[AlterConfigsResourceResponse] = array(AlterConfigsResourceResponse, "0+")
+    responses: Sequence[AlterConfigsResourceResponse] = array(AlterConfigsResourceResponse, "0+")

@@ -8,6 +8,8 @@ v2   flexible
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from odradek.protocol.codec.schema import INT32, Request, Response, Struct, array, int16, int32, string
 
 
@@ -32,7 +34,7 @@ class AlterReplicaLogDirPartitionResult(Struct):
 
 class AlterReplicaLogDirTopicResult(Struct):
     topic_name: str = string("0+")
-    partitions: list[AlterReplicaLogDirPartitionResult] = array(AlterReplicaLogDirPartitionResult, "0+")
+    partitions: Sequence[AlterReplicaLogDirPartitionResult] = array(AlterReplicaLogDirPartitionResult, "0+")
 
 
 class AlterReplicaLogDirsResponse(Response, key=34, versions="0-2", flexible="2+"):

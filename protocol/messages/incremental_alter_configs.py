@@ -7,6 +7,8 @@ v1   flexible
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from odradek.protocol.codec.schema import Request, Response, Struct, array, boolean, int8, int16, int32, string
 
 
@@ -36,4 +38,4 @@ class AlterConfigsResourceResponse(Struct):
 
 class IncrementalAlterConfigsResponse(Response, key=44, versions="0-1", flexible="1+"):
     throttle_time_ms: int = int32("0+")
-    responses: list[AlterConfigsResourceResponse] = array(AlterConfigsResourceResponse, "0+")
+    responses: Sequence[AlterConfigsResourceResponse] = array(AlterConfigsResourceResponse, "0+")

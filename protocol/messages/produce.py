@@ -17,6 +17,8 @@ v11  TRANSACTION_ABORTABLE may be returned (KIP-890)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from odradek.protocol.codec.schema import (
     Records,
     Request,
@@ -72,7 +74,7 @@ class PartitionProduceResponse(Struct):
 
 class TopicProduceResponse(Struct):
     name: str = string("0+")
-    partition_responses: list[PartitionProduceResponse] = array(PartitionProduceResponse, "0+")
+    partition_responses: Sequence[PartitionProduceResponse] = array(PartitionProduceResponse, "0+")
 
 
 class NodeEndpoint(Struct):
@@ -83,6 +85,6 @@ class NodeEndpoint(Struct):
 
 
 class ProduceResponse(Response, key=0, versions="0-11", flexible="9+"):
-    responses: list[TopicProduceResponse] = array(TopicProduceResponse, "0+")
+    responses: Sequence[TopicProduceResponse] = array(TopicProduceResponse, "0+")
     throttle_time_ms: int = int32("1+", ignorable=True)
     node_endpoints: list[NodeEndpoint] = array(NodeEndpoint, "10+", tag=0, tagged="10+")

@@ -7,6 +7,8 @@ v1   upgrade_type (1 upgrade, 2 safe downgrade, 3 unsafe downgrade) in place of 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from odradek.protocol.codec.schema import Request, Response, Struct, array, boolean, int8, int16, int32, string
 
 
@@ -33,4 +35,4 @@ class UpdateFeaturesResponse(Response, key=57, versions="0-1", flexible="0+"):
     throttle_time_ms: int = int32("0+")
     error_code: int = int16("0+")
     error_message: str | None = string("0+", nullable="0+")
-    results: list[UpdatableFeatureResult] = array(UpdatableFeatureResult, "0+")
+    results: Sequence[UpdatableFeatureResult] = array(UpdatableFeatureResult, "0+")

@@ -7,6 +7,8 @@ v1   flexible
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from odradek.protocol.codec.schema import INT32, Request, Response, Struct, array, boolean, int16, int32, int64, string
 
 
@@ -34,7 +36,7 @@ class WritableTxnMarkerPartitionResult(Struct):
 
 class WritableTxnMarkerTopicResult(Struct):
     name: str = string("0+")
-    partitions: list[WritableTxnMarkerPartitionResult] = array(WritableTxnMarkerPartitionResult, "0+")
+    partitions: Sequence[WritableTxnMarkerPartitionResult] = array(WritableTxnMarkerPartitionResult, "0+")
 
 
 class WritableTxnMarkerResult(Struct):

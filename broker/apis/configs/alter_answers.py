@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from odradek.controller.loop_turns import in_turns
-from odradek.protocol.made_once import made_once
+from odradek.protocol.codec.mapped import Mapped
 
 if TYPE_CHECKING:
     from odradek.protocol.errors import KafkaError
@@ -24,21 +23,18 @@ class Resource(Protocol):
     resource_name: str
 
 
-async def answers(
+def answers(
     response_type: Callable[..., R], resources: Sequence[Resource], errors: Sequence[KafkaError | None]
-) -> list[R]:
+) -> Mapped[R]:
     """The answer for each resource, in the order of the request. `errors`: of each, None if it was altered."""
 
-    def answer(resource_type: int, resource_name: str, error: KafkaError | None) -> R:
+    def answer(place: int) -> R:
+        resource, error = resources[place], errors[place]
         return response_type(
-            resource_type=resource_type,
-            resource_name=resource_name,
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
             error_code=0 if error is None else error.code,
             error_message=None if error is None else error.specific_message,
         )
 
-    make = made_once(answer, len(errors))
-    return [
-        make(resource.resource_type, resource.resource_name, error)
-        async for resource, error in in_turns(zip(resources, errors, strict=True))
-    ]
+    return Mapped(answer, range(len(errors)))

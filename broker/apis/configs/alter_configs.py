@@ -35,7 +35,7 @@ async def _alter(broker: Services, ctx: RequestContext, request: AlterConfigsReq
         validate_only=request.validate_only,
         require_right=partial(require_right, broker, ctx),
     )
-    responses = await answers(AlterConfigsResourceResponse, request.resources, errors)
+    responses = answers(AlterConfigsResourceResponse, request.resources, errors)
     ctx.reply(AlterConfigsResponse(responses=responses))
 
 

@@ -40,7 +40,7 @@ async def _alter(broker: Services, ctx: RequestContext, request: IncrementalAlte
         require_right=partial(require_right, broker, ctx),
         alter_loggers=partial(_alter_loggers, broker, ctx, validate_only=request.validate_only),
     )
-    responses = await answers(AlterConfigsResourceResponse, request.resources, errors)
+    responses = answers(AlterConfigsResourceResponse, request.resources, errors)
     ctx.reply(IncrementalAlterConfigsResponse(responses=responses))
 
 

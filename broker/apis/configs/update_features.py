@@ -13,7 +13,8 @@ from odradek.broker.apis.authorization import authorize
 from odradek.controller.loop_turns import in_turns
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.controller.znodes.features import SAFE_DOWNGRADE, UPGRADE, FeatureUpdate
-from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode
+from odradek.protocol.codec.mapped import Pairs
+from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode, KafkaError
 from odradek.protocol.messages.update_features import (
     FeatureUpdateKey,
     UpdatableFeatureResult,
@@ -36,19 +37,17 @@ def handle(broker: Services, ctx: RequestContext, request: UpdateFeaturesRequest
 
 async def _update(broker: Services, ctx: RequestContext, request: UpdateFeaturesRequest) -> None:
     updates = [_update_of(asked, ctx.header.api_version) async for asked in in_turns(request.feature_updates)]
-    results = (await broker.controller.update_features(updates)).items()
-    ctx.reply(
-        UpdateFeaturesResponse(
-            error_message=None,
-            results=[
-                UpdatableFeatureResult(
-                    feature=name,
-                    error_code=ErrorCode.NONE if error is None else error.code,
-                    error_message="NONE" if error is None else error.message,
-                )
-                async for name, error in in_turns(results)
-            ],
-        )
+    results = Pairs(_result)
+    async for name, error in in_turns((await broker.controller.update_features(updates)).items()):
+        results.add(name, error)
+    ctx.reply(UpdateFeaturesResponse(error_message=None, results=results))
+
+
+def _result(name: str, error: KafkaError | None) -> UpdatableFeatureResult:
+    return UpdatableFeatureResult(
+        feature=name,
+        error_code=ErrorCode.NONE if error is None else error.code,
+        error_message="NONE" if error is None else error.message,
     )
 
 

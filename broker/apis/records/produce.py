@@ -21,6 +21,7 @@ from odradek.broker.apis.services import SMALL_REQUEST_BYTES, SMALL_REQUEST_PART
 from odradek.broker.quotas.request_throttle import throttle_produce
 from odradek.broker.replica_manager.replica_manager import NO_GUARDS
 from odradek.controller.model.acls import AclOperation, ResourceType
+from odradek.protocol.codec.mapped import Mapped, Outcomes
 from odradek.protocol.codec.shape import Each, Shape
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.headers import response_frame
@@ -302,16 +303,17 @@ def _respond_without_errors(ctx: RequestContext, acks: int, results: Mapping[Top
 def _finish_unacknowledged(
     ctx: RequestContext, results: Mapping[TopicPartition, LogAppendResult], refused: Mapping[TopicPartition, ErrorCode]
 ) -> Steps:
-    failed = yield from chosen(results, lambda found: results[found].error)
-    errors = {found: results[found].error for found in failed} | dict(refused)
-    if not errors:
+    failed = yield from chosen(results, lambda found: results[found].error and found not in refused)
+    failed += yield from listed(refused)
+    if not failed:
         ctx.reply(None)
         return
-    topics = yield from listed(
-        TopicProduceResponse(name=found.topic, partition_responses=[_refusal(found.partition, error)])
-        for found, error in errors.items()
-    )
-    ctx.close_connection(ProduceResponse(responses=topics))
+
+    def answer(found: TopicPartition) -> TopicProduceResponse:
+        error = refused[found] if found in refused else results[found].error
+        return TopicProduceResponse(name=found.topic, partition_responses=[_refusal(found.partition, error)])
+
+    ctx.close_connection(ProduceResponse(responses=Mapped(answer, failed)))
 
 
 def _respond_in_steps(
@@ -323,7 +325,7 @@ def _respond_in_steps(
     """One result a partition, also if the request names it twice."""
     names_leaders = ctx.header.api_version >= FIRST_CURRENT_LEADER_VERSION
     endpoints: dict[int, NodeEndpoint] = {}
-    topics: dict[str, list[PartitionProduceResponse]] = {}
+    topics: dict[str, Outcomes[int, PartitionProduceResponse]] = {}
     has_errors = bool(refused)
     for named, (topic_partition, result) in enumerate(results.items(), 1):
         if topic_partition in refused:
@@ -350,13 +352,17 @@ def _respond_in_steps(
             ]
         if names_leaders and result.error == ErrorCode.NOT_LEADER_OR_FOLLOWER:
             name_leader(broker, ctx, topic_partition, answer.current_leader, endpoints, NodeEndpoint)
-        topics.setdefault(topic_partition.topic, []).append(answer)
+        if topic_partition.topic not in topics:
+            topics[topic_partition.topic] = Outcomes(_refusal)
+        topics[topic_partition.topic].append(answer)
     if ctx.counter is not None and not has_errors:
         ctx.counter.plain += 1
         ctx.counter.plain_codes += len(results) - 1
         ctx.counter = None
     for named, (topic_partition, error) in enumerate(refused.items(), 1):
-        topics.setdefault(topic_partition.topic, []).append(_refusal(topic_partition.partition, error))
+        if topic_partition.topic not in topics:
+            topics[topic_partition.topic] = Outcomes(_refusal)
+        topics[topic_partition.topic].add(topic_partition.partition, error)
         if named % SMALL_REQUEST_PARTITIONS == 0:
             yield None
     if len(topics) <= SMALL_REQUEST_PARTITIONS:
@@ -374,7 +380,7 @@ def _respond_in_steps(
     )
 
 
-def _refusal(index: int, code: ErrorCode, message: str | None = None) -> PartitionProduceResponse:
+def _refusal(index: int, code: int, message: str | None = None) -> PartitionProduceResponse:
     return PartitionProduceResponse(
         index=index, error_code=code, base_offset=-1, log_start_offset=-1, error_message=message
     )

@@ -9,11 +9,12 @@ Kafka: KafkaApis.handleAlterReplicaLogDirsRequest.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from odradek.broker.apis.authorization import require
 from odradek.broker.apis.services import in_slices
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
+from odradek.protocol.codec.mapped import Outcomes
 from odradek.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
     AlterReplicaLogDirsRequest,
@@ -24,7 +25,7 @@ from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.sliced_work import Wait, listed
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Generator
 
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
@@ -43,24 +44,31 @@ def handle(broker: Services, ctx: RequestContext, request: AlterReplicaLogDirsRe
             for index in topic.partitions:
                 paths[TopicPartition(topic.name, index)] = log_dir.path  # the last entry of a replica counts
                 yield None
-    topics: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
+    topics: _Topics = {}
     moves = broker.replica_manager.moves
     for topic_partition, path in paths.items():
         yield Wait(partial(moves.prepare, topic_partition, path))
         error = moves.alter(topic_partition, path)
-        topics.setdefault(topic_partition.topic, []).append(_result(topic_partition, error))
+        _add(topics, topic_partition, error)
         yield Wait(partial(moves.discard_prepared, topic_partition))
     response = yield from _response(topics)
     ctx.reply(response)
 
 
-def _result(topic_partition: TopicPartition, error: ErrorCode) -> AlterReplicaLogDirPartitionResult:
-    return AlterReplicaLogDirPartitionResult(partition_index=topic_partition.partition, error_code=error)
+_Topics: TypeAlias = dict[str, Outcomes[int, AlterReplicaLogDirPartitionResult]]
 
 
-def _response(
-    topics: Mapping[str, list[AlterReplicaLogDirPartitionResult]],
-) -> Generator[None, None, AlterReplicaLogDirsResponse]:
+def _add(topics: _Topics, topic_partition: TopicPartition, error: ErrorCode) -> None:
+    if topic_partition.topic not in topics:
+        topics[topic_partition.topic] = Outcomes(_result)
+    topics[topic_partition.topic].add(topic_partition.partition, error)
+
+
+def _result(index: int, code: int) -> AlterReplicaLogDirPartitionResult:
+    return AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code)
+
+
+def _response(topics: _Topics) -> Generator[None, None, AlterReplicaLogDirsResponse]:
     results = yield from listed(
         AlterReplicaLogDirTopicResult(topic_name=name, partitions=found) for name, found in topics.items()
     )
@@ -78,8 +86,8 @@ def error_response(
             for index in topic.partitions:
                 named[TopicPartition(topic.name, index)] = None
                 yield
-    topics: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
+    topics: _Topics = {}
     for topic_partition in named:
-        topics.setdefault(topic_partition.topic, []).append(_result(topic_partition, code))
+        _add(topics, topic_partition, code)
         yield
     return (yield from _response(topics))

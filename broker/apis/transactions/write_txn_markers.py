@@ -16,6 +16,7 @@ from odradek.broker.apis.authorization import authorize, authorize_cluster
 from odradek.broker.apis.services import in_slices
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.controller.model.topic_names import GROUP_METADATA_TOPIC
+from odradek.protocol.codec.mapped import Outcomes
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -135,10 +136,11 @@ def _complete_offsets(
 def _respond(errors: Mapping[int, Errors], respond: Callable[[WriteTxnMarkersResponse], None]) -> Steps:
     markers = []
     for producer_id, found in errors.items():
-        topics: dict[str, list[WritableTxnMarkerPartitionResult]] = {}
+        topics: dict[str, Outcomes[int, WritableTxnMarkerPartitionResult]] = {}
         for (name, index), error in found.items():
-            result = WritableTxnMarkerPartitionResult(partition_index=index, error_code=error)
-            topics.setdefault(name, []).append(result)
+            if name not in topics:
+                topics[name] = Outcomes(_result)
+            topics[name].add(index, error)
             yield None
         results = yield from listed(
             WritableTxnMarkerTopicResult(name=name, partitions=named) for name, named in topics.items()
@@ -146,3 +148,7 @@ def _respond(errors: Mapping[int, Errors], respond: Callable[[WriteTxnMarkersRes
         markers.append(WritableTxnMarkerResult(producer_id=producer_id, topics=results))
         yield None
     respond(WriteTxnMarkersResponse(markers=markers))
+
+
+def _result(index: int, code: int) -> WritableTxnMarkerPartitionResult:
+    return WritableTxnMarkerPartitionResult(partition_index=index, error_code=code)
