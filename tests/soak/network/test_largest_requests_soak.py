@@ -11,8 +11,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from odradek.protocol.api import API
 from odradek.protocol.messages.metadata import MetadataRequest
-from tests.support.loads.hostile.widest_requests import widest_requests
+from tests.support.loads.hostile.widest_requests import wide_arrays, widest_requests
+from tests.support.processes.memory_growth import Growth
 from tests.support.processes.odradek_process import OdradekBroker, running
 from tests.support.wire.raw_client import ConnectionClosedError, RawClient
 
@@ -21,6 +23,8 @@ pytestmark = pytest.mark.soak
 SOON_S = 1.0
 ONE_BYTES = 24 << 20
 """For one request: eight times its frame, and 16 MB."""
+DIFFERENT_BYTES = 64 << 20
+"""For one whose elements all differ."""
 MOST_BYTES = 128 << 20
 LONGEST_S = 3
 PAUSE_S = 0.005
@@ -53,6 +57,22 @@ def test_one_megabyte_costs_little(broker: OdradekBroker) -> None:
     )
     assert len(costs) > 500
     beyond = {name: cost for name, cost in costs.items() if cost[0] >= SOON_S or cost[1] > ONE_BYTES}
+    assert not beyond, beyond
+
+
+def test_one_megabyte_of_different_elements(tmp_path: Path) -> None:
+    """Each to a broker of its own, so that no memory which an earlier request needed is there already."""
+    costs: dict[str, tuple[float, int]] = {}
+    for number, array in enumerate(wide_arrays(API.values())):
+        with running(OdradekBroker(tmp_path / str(number), SETTINGS)) as broker:
+            one = Growth(broker.pid)
+            longest_s = longest_wait_s(broker, array.frame(differ=True))
+            costs[array.name] = longest_s, one.most
+    most = sorted(costs.items(), key=lambda cost: cost[1][1], reverse=True)
+    above = [f"{name} {growth >> 20}" for name, (_, growth) in most if growth > ONE_BYTES]
+    print(f"{len(costs)} arrays; MB of those above {ONE_BYTES >> 20}: {', '.join(above)}")
+    assert len(costs) > 100
+    beyond = {name: cost for name, cost in costs.items() if cost[0] >= SOON_S or cost[1] > DIFFERENT_BYTES}
     assert not beyond, beyond
 
 
