@@ -3,7 +3,7 @@
 Every request and every error is counted. Times and sizes are taken of a sample, `SAMPLES_PER_SECOND` of each API and
 version: to time each request would cost a tenth to a sixth of the processor time of small ones. A request of the sample
 stands for those since the one before it, so that busy minutes weigh more than idle ones. Below that rate every request
-is in it, but for those after the first `SAMPLES_A_BURST` of a burst.
+is in it, but for those after the first `SAMPLES_A_BURST` of a burst, and for one or two after a busy time.
 
 Kafka: RequestMetrics, RequestChannel.Metrics, RequestChannel.updateErrorMetrics.
 """
@@ -48,10 +48,8 @@ ADJUST_EVERY_MS: Final = 1_000 // SAMPLES_PER_SECOND
 SAMPLES_A_BURST: Final = 4
 """After so many within that time, the share of the sample is halved; the first time it falls to `FIRST_SHARE`."""
 
-FIRST_SHARE: Final = 32
-"""One in so many. Where load comes in short bursts, each begins with every request in the sample: of 250 requests at
-once, 9 are in it, with a share that is only halved 24.
-"""
+FIRST_SHARE: Final = 128
+"""One in so many. Where load sets in, every request is in the sample at first: of 250 requests at once, 5 are."""
 
 FIRST_VERSION_WITH_REPLICA_STATE: Final = 15
 FIRST_VERSION_WITH_TRANSACTIONS: Final = 4
@@ -182,11 +180,13 @@ class ApiCounter:
     __slots__ = (
         "_count_errors",
         "_every",
+        "_gap",
         "_meters",
         "_metrics",
         "_name",
         "_samples",
         "_seen",
+        "_seen_before",
         "_version",
         "_weight",
         "is_counted_by_request",
@@ -213,13 +213,16 @@ class ApiCounter:
         """Codes of these responses, all without an error, beyond `CODES_OF_A_PLAIN_RESPONSE` of each."""
         self._every = 1
         """One request of so many is in the sample."""
-        self.left = 1
+        self.left = self._gap = 1
+        """`_gap`: how many requests the next one of the sample stands for, itself and those before it."""
         self._samples = 0
         """Since the share was last chosen."""
         self._seen = 0
-        """The requests since then up to the last one of the sample."""
+        """The requests since then, without those since the last one of the sample."""
+        self._seen_before = 0
+        """The same, of the last time that had requests, and all of them."""
         self._weight = 1
-        """How many requests the last one of the sample stands for: itself and those before it."""
+        """How many requests the last one of the sample stands for."""
 
     # Of each request
 
@@ -254,21 +257,29 @@ class ApiCounter:
 
     def sample(self) -> RequestObserver:
         self._samples += 1
-        self._weight = self._every
-        self._seen += self._every
+        self._weight = self._gap
+        self._seen += self._gap
         if not self._samples % SAMPLES_A_BURST:
             self._every = max(FIRST_SHARE, 2 * self._every)  # load sets in: `adjust` comes too late
-        self.left = self._every
+        self.left = self._gap = self._every
         return self
 
     def adjust(self, elapsed_ms: int) -> None:
-        """Choose the share of the sample by the requests of the last `elapsed_ms`."""
-        if self._every == 1 and not self._samples:
+        """Choose the share of the sample by the requests of the last `elapsed_ms`.
+
+        An API without requests keeps its share: where load comes in bursts, the next one needs it again. The share is
+        that of the busier one of the last two times with requests, because a burst may end soon after this call.
+        """
+        pending = self._gap - self.left
+        seen = self._seen + pending
+        if not seen:
             return
         wanted = max(1, SAMPLES_PER_SECOND * elapsed_ms // 1000)
-        self._every = max(1, self._every // 2, self._seen // wanted)
-        self.left = min(self.left, self._every)
-        self._samples = self._seen = 0
+        self._every = max(1, seen // wanted, self._seen_before // wanted)
+        self.left = max(1, min(self.left, self._every - pending))
+        self._gap = pending + self.left
+        self._samples = 0
+        self._seen, self._seen_before = -pending, seen
 
     def request_decoded(self, ctx: RequestContext, request: Request) -> None:
         assert ctx.times is not None

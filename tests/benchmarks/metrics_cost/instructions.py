@@ -89,7 +89,7 @@ class Requests:
     def _share_of_sample(self) -> None:
         if self._scraped is not None:
             for counter in self._scraped.sources.requests._counters:
-                counter._every = counter.left = 1 if self._mode is Mode.TIMED else sys.maxsize
+                counter._every = counter._gap = counter.left = 1 if self._mode is Mode.TIMED else sys.maxsize
 
     def run(self, frame: bytes, requests: int, *, waits: bool = False) -> None:
         """`waits`: the first reads of an index are made by a thread."""
