@@ -1,17 +1,23 @@
-"""What metrics add to the processor time of a broker, by short turns of two brokers: one with metrics, one without.
+"""What metrics add to the processor time of a broker, by short turns of three brokers: one with metrics, two without.
 
-The speed of a machine changes within seconds, so the brokers take turns of a fortieth of a second, and each turn is
-compared with the one beside it. Two processes of the same program differ by a percent, because their memory lies
-differently, so there are several pairs of processes, each started anew. The interval comes from a bootstrap that draws
-pairs of processes, and turns of each: it has both errors.
+The speed of a machine changes within seconds, so the brokers take turns of a fortieth of a second, and each turn with
+metrics is compared with those without beside it. The two without metrics show the error of the method. They share a
+core, and the client has another one.
+
+Two processes of the same program differ by a percent, because their memory lies differently, so there are several
+groups of processes, each started anew, and the brokers of a group have the same hash seed. The interval comes from a
+bootstrap that draws groups of processes, and turns of each: it has both errors.
 """
 
 from __future__ import annotations
 
+import enum
+import os
 import random
 import statistics
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import permutations
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -21,16 +27,50 @@ from tests.support.processes.ports import free_port
 from tests.support.wire.raw_client import RawClient
 
 PROCESSES: Final = 6
-"""Pairs of brokers."""
+"""Groups of brokers."""
 
-TURNS: Final = 100
-"""Of each kind of request and pair of brokers."""
+WITHOUT, ALSO_WITHOUT, WITH = range(3)
+"""The brokers of a group."""
+
+ORDERS: Final = tuple(permutations(range(3)))
 
 DRAWS: Final = 1_000
 CONFIDENCE: Final = 0.95
 
 Ratios = list[list[float]]
-"""With metrics divided by without: of each pair of processes, its turns."""
+"""The processor time of a turn divided by that of another broker: of each group of processes, its turns."""
+
+
+class Rhythm(enum.Enum):
+    """When a broker gets requests. The value: its turns of each kind of request, and how many come before them."""
+
+    LOADED = (40, 8)
+    """One kind after the other: each broker gets thousands of requests, and waits for a twentieth of a second between
+    its turns. That is too short for metrics to choose their samples anew.
+    """
+
+    BURSTS = (30, 2)
+    """A turn of each kind, again and again: a broker gets a few hundred requests of a kind twice a second."""
+
+    def __init__(self, turns: int, warm_up: int) -> None:
+        self.turns = turns
+        self.warm_up = warm_up
+
+    def kinds(self, loads: Sequence[Load]) -> Iterator[tuple[int, Load]]:
+        """The turns, each with its number."""
+        numbers = range(-self.warm_up, self.turns)
+        if self is Rhythm.LOADED:
+            return ((number, load) for load in loads for number in numbers)
+        return ((number, load) for number in numbers for load in loads)
+
+
+class Found(NamedTuple):
+    """Of a kind of request."""
+
+    control: Ratios
+    """Of the two brokers without metrics."""
+    added: Ratios
+    """Of the broker with metrics and the mean of the two without."""
 
 
 class Interval(NamedTuple):
@@ -63,36 +103,48 @@ def processor_ns(pid: int) -> int:
 
 
 def measured(
-    directory: Path, *, loads: Sequence[Load] = LOADS, processes: int = PROCESSES, turns: int = TURNS, on: bool = True
-) -> Mapping[str, Ratios]:
-    """The ratios of each kind of request. `on=False`: both brokers are without metrics, for the error of the method."""
-    ratios: dict[str, Ratios] = {load.name: [] for load in loads}
+    directory: Path, rhythm: Rhythm, *, loads: Sequence[Load] = LOADS, processes: int = PROCESSES
+) -> Mapping[str, Found]:
+    """The ratios of each kind of request."""
+    ratios = {load.name: Found([], []) for load in loads}
     for number in range(processes):
-        of_pair = _of_pair(directory / str(number), loads, turns, on=on, first=number % 2)
-        for name, found in of_pair.items():
-            ratios[name].append(found)
+        with _group(directory / str(number), loads, number) as sides:
+            turns = _turns(sides, rhythm, loads)
+        for name, found in turns.items():
+            ratios[name].control.append([used[ALSO_WITHOUT] / used[WITHOUT] for used in found])
+            ratios[name].added.append([2 * used[WITH] / (used[WITHOUT] + used[ALSO_WITHOUT]) for used in found])
     return ratios
 
 
-def _of_pair(directory: Path, loads: Sequence[Load], turns: int, *, on: bool, first: int) -> Mapping[str, list[float]]:
-    """`first`: the side that is started first, 0 the one without metrics."""
+@contextmanager
+def _group(directory: Path, loads: Sequence[Load], number: int) -> Iterator[Mapping[int, Side]]:
+    """The brokers of a group; `number` chooses their hash seed and the order in which they are started."""
+    cores = os.sched_getaffinity(0)
     with ExitStack() as stack:
+        stack.callback(os.sched_setaffinity, 0, cores)
         sides: dict[int, Side] = {}
-        for side in (first, 1 - first):
-            settings = {"odradek.metrics.listener": str(free_port())} if side and on else {}
-            broker = stack.enter_context(running(OdradekBroker(directory / str(side), {**SETTINGS, **settings})))
+        for side in ORDERS[number % len(ORDERS)]:
+            settings = {"odradek.metrics.listener": str(free_port())} if side == WITH else {}
+            broker = OdradekBroker(directory / str(side), {**SETTINGS, **settings})
+            broker.prefix = ["env", f"PYTHONHASHSEED={number}"]
+            os.sched_setaffinity(0, {max(cores)})  # the process that is started inherits it
+            stack.enter_context(running(broker))
             client = stack.enter_context(RawClient(broker.host, broker.port))
             sides[side] = Side(broker, client, loads)
-        for load in loads:  # the first turn loads modules and fills caches
-            for side in sides.values():
-                side.turn(load)
-        found: dict[str, list[float]] = {load.name: [] for load in loads}
-        for turn in range(turns):
-            for load in loads:
-                order = (0, 1) if turn % 2 else (1, 0)
-                used_ns = {side: sides[side].turn(load) for side in order}
-                found[load.name].append(used_ns[1] / used_ns[0])
-        return found
+        os.sched_setaffinity(0, cores - {max(cores)} or cores)
+        yield sides
+
+
+def _turns(
+    sides: Mapping[int, Side], rhythm: Rhythm, loads: Sequence[Load]
+) -> Mapping[str, Sequence[Mapping[int, int]]]:
+    """The processor time of each broker in each turn of each kind of request."""
+    found: dict[str, list[Mapping[int, int]]] = {load.name: [] for load in loads}
+    for number, load in rhythm.kinds(loads):
+        used_ns = {side: sides[side].turn(load) for side in ORDERS[number % len(ORDERS)]}
+        if number >= 0:
+            found[load.name].append(used_ns)
+    return found
 
 
 def interval(ratios: Ratios, draws: int = DRAWS, seed: int = 1) -> Interval:

@@ -18,19 +18,23 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from tests.benchmarks.measure import percentile
-from tests.benchmarks.metrics_cost.turns import interval, measured, percent
+from tests.benchmarks.metrics_cost.turns import Rhythm, interval, measured, percent
 from tests.support.processes.odradek_process import OdradekBroker, running
 from tests.support.processes.ports import free_port
 from tests.support.wire.raw_client import RawClient
 
 
-def measure_cost(directory: Path) -> None:
-    """Both brokers without metrics first: what the method finds where there is nothing to find."""
-    for title, on in (("both without metrics", False), ("with metrics", True)):
-        print(f"  {title}: more processor time, the median of the turns and its interval of 95 %")
-        for name, ratios in measured(directory / title.replace(" ", "_"), on=on).items():
-            found = interval(ratios)
-            print(f"    {name:48} {percent(found.median)} [{percent(found.low)}, {percent(found.high)}]", flush=True)
+def measure_cost(directory: Path, rhythm: Rhythm) -> None:
+    """First what the method finds where there is nothing to find."""
+    title = rhythm.name.lower()
+    print(
+        f"  {title}: more processor time, the median of the turns and its interval of 95 %; both without metrics; with"
+    )
+    for name, ratios in measured(directory / title, rhythm).items():
+        shown = [
+            f"{percent(found.median)} [{percent(found.low)}, {percent(found.high)}]" for found in map(interval, ratios)
+        ]
+        print(f"    {name:48} {'; '.join(shown)}", flush=True)
 
 
 def measure_scrape(directory: Path, partitions: int = 10_000) -> None:
@@ -87,7 +91,8 @@ def ask(broker: OdradekBroker, is_over: threading.Event, answers_ms: list[float]
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
-        measure_cost(Path(directory))
+        for rhythm in Rhythm:
+            measure_cost(Path(directory), rhythm)
         measure_scrape(Path(directory))
 
 
