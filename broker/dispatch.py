@@ -221,7 +221,10 @@ class Dispatcher:
             route = self._routes.get(header.api_key) or self._load(header)
             observer, counter = self._observer, None
             if self._counters is not None:
-                counter = route.counters.get(header.api_version) or self._new_counter(route, header)
+                try:
+                    counter = route.counters[header.api_version]
+                except KeyError:
+                    counter = self._new_counter(route, header)
                 counter.left -= 1
                 if not counter.left:
                     sampled = counter.sample()
