@@ -80,6 +80,12 @@ class LogReads:
         if session is not None and params.is_from_follower:
             session.last_fetch.ms = self._clock.monotonic_ms()
         results, readable = yield from self._read(params, fetches, repeat(None), update_follower_state=True)
+        stats = self._partitions.topic_stats
+        if stats is not None:
+            if len(fetches) == 1:
+                stats.topics[fetches[0].topic or ""].total_fetch_requests += 1
+            else:
+                stats.asked_for([fetch.topic or "" for fetch in fetches])
         answer_now = (
             params.max_wait_ms <= 0
             or (not fetches and session is None)
@@ -178,7 +184,6 @@ class LogReads:
         min_one_message: bool,
         update_follower_state: bool,
     ) -> LogReadResult:
-        stats = self._partitions.topic_stats
         try:
             partition = self._partitions.partition_of_topic(fetch.topic_partition, fetch.topic_id)
             if self.selector is not None:
@@ -204,11 +209,10 @@ class LogReads:
                     params.replica_epoch,
                 )
         except KafkaError as error:
-            if stats is not None:
-                stats.not_read(fetch.topic or "", is_failure=error.code not in EXPECTED_READ_ERRORS)
+            stats = self._partitions.topic_stats
+            if stats is not None and error.code not in EXPECTED_READ_ERRORS:
+                stats.topics[fetch.topic or ""].failed_fetch_requests += 1
             return LogReadResult(fetch=fetch, error=error.code)
-        if stats is not None:
-            stats.topics[fetch.topic or ""].total_fetch_requests += 1
         fetched = info.fetched
         if fetched is not None and fetched.records is not EMPTY_RECORDS:
             # Half a batch is dropped (v3 on): the next fetch returns the whole one.

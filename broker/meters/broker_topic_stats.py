@@ -7,8 +7,8 @@ Kafka: BrokerTopicStats, BrokerTopicMetrics.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class BrokerTopicMetrics:
         self.failed_produce_requests = 0
         """Partitions that were refused for another reason than those that clients meet in normal operation."""
         self.total_fetch_requests = 0
-        """Reads of partitions for fetch requests."""
+        """Partitions of fetch requests."""
         self.failed_fetch_requests = 0
         self.fetch_message_conversions = 0
         """Records that were down-converted for old consumers."""
@@ -115,11 +115,13 @@ class BrokerTopicStats:
         counters.failed_produce_requests += is_failure
         counters.bytes_rejected += bytes_rejected
 
-    def not_read(self, topic: str, *, is_failure: bool) -> None:
-        """A partition was refused to a fetch request."""
-        counters = self.topics[topic]
-        counters.total_fetch_requests += 1
-        counters.failed_fetch_requests += is_failure
+    def asked_for(self, topics: Iterable[str]) -> None:
+        """The topics of the partitions that a fetch request reads. What it reads again after a wait does not count.
+
+        Kafka: ReplicaManager.fetchMessages.
+        """
+        for topic, partitions in Counter(topics).items():
+            self.topics[topic].total_fetch_requests += partitions
 
     def sent(self, topic: str, size: int) -> None:
         """Records of a partition were sent to a consumer."""

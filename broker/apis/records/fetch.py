@@ -40,7 +40,7 @@ from odradek.protocol.messages.fetch import (
 )
 from odradek.protocol.records.layout import MAGIC_V0, MAGIC_V1
 from odradek.protocol.topic_partition import TopicPartition
-from odradek.storage.segment.fetch_data import FetchIsolation
+from odradek.storage.segment.fetch_data import EMPTY_RECORDS, FetchIsolation
 from odradek.storage.segment.file_records import FileRegion
 from odradek.timer.sliced_work import Wait, listed, run_through
 
@@ -321,9 +321,11 @@ def _account_for_topics(stats: BrokerTopicStats, response: FetchResponse) -> Ite
         size = 0
         for data in topic.partitions:
             records = data.records
+            if records is EMPTY_RECORDS:  # of a large fetch most partitions have none
+                continue
             if type(records) is FileRegion:  # as in `_account`
                 size += records.size_in_bytes
-            elif records:
+            else:
                 size += records_size(data)
         if size:
             stats.sent(topic.topic, size)

@@ -48,9 +48,7 @@ TOPIC_FAMILIES: Final = (
         "Partitions of produce requests that failed for another reason than clients meet in normal operation.",
         lambda topic: topic.failed_produce_requests,
     ),
-    _of_topics(
-        "TotalFetchRequestsPerSec", "Reads of partitions for fetch requests.", lambda topic: topic.total_fetch_requests
-    ),
+    _of_topics("TotalFetchRequestsPerSec", "Partitions of fetch requests.", lambda topic: topic.total_fetch_requests),
     _of_topics(
         "FailedFetchRequestsPerSec",
         "Reads that failed for another reason than clients meet in normal operation.",

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.fetch.replica_selector import ReplicaSelector, rack_aware
+from odradek.broker.meters.broker_topic_stats import BrokerTopicStats
 from odradek.protocol.errors import ErrorCode
 from tests.support.disks.logs import batch
 from tests.support.in_process.replication.replicas import TOPIC_ID, TP, Replicas, offsets_of
@@ -214,3 +215,17 @@ def test_consumer_waits_at_a_follower_for_its_high_watermark(tmp_path: Path) -> 
     log.update_high_watermark(2)
     replicas.manager.complete_delayed(TP)
     assert [offsets_of(answer) for answer in waiting] == [[1]]
+
+
+def test_a_partition_of_a_fetch_is_counted_once_however_long_it_waits_and_however_it_ends(replicas: Replicas) -> None:
+    stats = replicas.manager.partitions.topic_stats = BrokerTopicStats()
+    replicas.lead(epoch=5)
+    counters = stats.topics[TP.topic]
+    answers = replicas.fetch(0, max_wait_ms=500)
+    assert (answers, counters.total_fetch_requests) == ([], 1)
+    replicas.append(batch(b"a"))
+    assert (len(answers), counters.total_fetch_requests) == (1, 1)
+    replicas.fetch(0, epoch=4)
+    assert (counters.total_fetch_requests, counters.failed_fetch_requests) == (2, 0), (
+        "clients meet it in normal operation"
+    )
