@@ -45,8 +45,9 @@ class Rhythm(enum.Enum):
     """When a broker gets requests. The value: its turns of each kind of request, and how many come before them."""
 
     LOADED = (40, 8)
-    """One kind after the other: each broker gets thousands of requests, and waits for a twentieth of a second between
-    its turns. That is too short for metrics to choose their samples anew.
+    """One kind after the other: each broker gets thousands of small requests, or hundreds of large ones, and waits for
+    a twentieth of a second between its turns. That is shorter than the time after which metrics choose their samples
+    anew.
     """
 
     BURSTS = (30, 2)
