@@ -78,7 +78,7 @@ def _produce(size: tuple[int, int], partitions: int) -> Callable[[Caller], bytes
 
 
 def _fetch(partitions: int) -> Callable[[Caller], bytes]:
-    """The first batch of the first partition, which may exceed the limit of a byte; the others have nothing within it."""
+    """The first batch of the first partition, which may exceed the limit of a byte; the others have none within it."""
 
     def frame(client: Caller) -> bytes:
         described: Any = client.call(build(ApiKey.METADATA, topics=[{"name": TOPIC}]), 12)
