@@ -300,7 +300,7 @@ def _account(
         return _account_for_follower(broker, ctx, response, replica_id, stats)
     assert stats is not None, "metrics are on"
     if answers is None or len(answers) != 1:
-        return _account_for_topics(stats, response)
+        return _account_for_topics(stats, response, None if answers is None else ctx)
     ((fetch, data),) = answers
     records = data.records
     if type(records) is FileRegion:  # the most frequent type; an isinstance with all of them costs as much as the rest
@@ -314,21 +314,32 @@ def _account(
     return None
 
 
-def _account_for_topics(stats: BrokerTopicStats, response: FetchResponse) -> Iterator[None]:
+def _account_for_topics(
+    stats: BrokerTopicStats, response: FetchResponse, counted: RequestContext | None
+) -> Iterator[None]:
+    """`counted`: the request, if its error codes can be counted, too; None while records are to be converted."""
+    partitions = 0
+    has_errors = response.error_code != ErrorCode.NONE
     for number, topic in enumerate(response.responses):
         if number:
             yield None
         size = 0
+        partitions += len(topic.partitions)
         for data in topic.partitions:
             records = data.records
-            if records is EMPTY_RECORDS:  # of a large fetch most partitions have none
+            if records is EMPTY_RECORDS:  # read without an error, as most partitions of a large fetch are
                 continue
             if type(records) is FileRegion:  # as in `_account`
                 size += records.size_in_bytes
             else:
                 size += records_size(data)
+                has_errors = has_errors or data.error_code != ErrorCode.NONE
         if size:
             stats.sent(topic.topic, size)
+    if counted is not None and counted.counter is not None and not has_errors:
+        counted.counter.plain += 1
+        counted.counter.plain_codes += partitions - 1
+        counted.counter = None
 
 
 def _account_for_follower(

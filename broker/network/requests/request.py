@@ -255,12 +255,12 @@ class RequestCounter(Protocol):
     """The dispatcher counts it down with each request. At 0 the request is in the sample."""
 
     plain: int
-    """Responses to Produce, and to Fetch with one partition, that have no error. The handler, which knows that, adds
-    them here and takes the counter away from the context: `count_response` would have to look for it, and costs a call.
+    """Responses to Produce and Fetch that have no error. The handler, which knows that, adds them here and takes the
+    counter away from the context: `count_response` would have to look for it, and costs a call.
     """
 
     plain_codes: int
-    """The partitions of these responses to Produce beyond the first of each."""
+    """The partitions of these responses beyond the first of each; one less where there is none."""
 
     is_counted_by_request: bool
     """Whether `count_request` is called for each request."""

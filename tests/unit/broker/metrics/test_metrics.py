@@ -21,6 +21,8 @@ from tests.support.in_process.in_process_broker import InProcessBroker
 from tests.support.in_process.scraping import OPEN_METRICS, Scraped, ScrapedBroker, produce
 from tests.support.wire.requests import batch, build
 
+ERRORS_OF_FETCH = ("NONE", "OFFSET_OUT_OF_RANGE", "UNKNOWN_TOPIC_OR_PARTITION")
+
 
 def test_each_sample_is_of_a_family_of_the_table_with_its_labels(
     broker: InProcessBroker, scraped: ScrapedBroker
@@ -145,6 +147,25 @@ def test_each_partition_of_a_produce_is_counted(
     assert found.value(f"{prefix}totaltimems_count", request="Produce") == 2
     assert found.value("kafka_server_brokertopicmetrics_messagesin_total", topic="t") == 2 * partitions
     assert found.value("kafka_server_brokertopicmetrics_totalproducerequests_total", topic="t") == 2 * partitions
+
+
+@pytest.mark.parametrize("partitions", [2, 2 * SMALL_REQUEST_PARTITIONS])
+def test_each_partition_of_a_fetch_is_counted(broker: InProcessBroker, scraped: ScrapedBroker, partitions: int) -> None:
+    """One that has records, those that have none, one that is asked for a wrong offset, and one that does not exist."""
+    broker.create_topic("t", partitions)
+    produce(broker, "t")
+    for offset, index in ((0, 1), (99, 1), (0, partitions)):
+        parts = [{"partition": each, "fetch_offset": 0, "partition_max_bytes": 1000} for each in range(partitions)]
+        parts[1] = {"partition": index, "fetch_offset": offset, "partition_max_bytes": 1000}
+        topics = [{"topic": "t", "partitions": parts}]
+        broker.call(build(ApiKey.FETCH, max_bytes=1000, session_epoch=-1, topics=topics), 12)
+    found = scraped.scrape()
+    prefix = "kafka_network_requestmetrics_"
+    errors = {error: found.value(f"{prefix}errors_total", request="Fetch", error=error) for error in ERRORS_OF_FETCH}
+    assert errors == {"NONE": 3 + 3 * partitions - 2, "OFFSET_OUT_OF_RANGE": 1, "UNKNOWN_TOPIC_OR_PARTITION": 1}
+    assert found.value(f"{prefix}requests_total", request="Fetch", version="12") == 3
+    assert found.value("kafka_server_brokertopicmetrics_bytesout_total", topic="t") == 3 * len(batch(b"value"))
+    assert found.value("kafka_server_brokertopicmetrics_totalfetchrequests_total", topic="t") == 3 * partitions - 1
 
 
 def test_a_timed_produce_whose_records_are_written_anew_has_the_time_of_that(
