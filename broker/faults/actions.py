@@ -150,6 +150,7 @@ class Actions:
             rest, rest_count = select(request, lambda topic, index: not keep(topic, index), name)
         response = self._dispatcher.error_response(ctx, refused, action.code, action.message)
         if response is not None and action.at is not None:
+            response = copied(response)
             version = ctx.header.api_version
             for level in levels(type(response), version):
                 code = action.code if level is at else ErrorCode.NONE

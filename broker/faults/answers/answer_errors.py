@@ -44,13 +44,15 @@ def deepest(found: frozenset[Level]) -> Level | None:
 
 
 def copied(response: ResponseT) -> ResponseT:
-    """A copy down to the last struct: handlers put structs of the broker's caches into their answers."""
+    """A copy down to the last struct, with lists as arrays: handlers put structs of the broker's caches into their
+    answers, and arrays whose elements are made each time they are read.
+    """
     copy = copy_struct(response)
     for field in copy.FIELDS:
         value = getattr(copy, field.name)
         if isinstance(value, Struct):
             setattr(copy, field.name, copied(value))
-        elif isinstance(value, list):
+        elif field.kind is Kind.ARRAY and value is not None:
             setattr(copy, field.name, [copied(each) if isinstance(each, Struct) else each for each in value])
     return copy
 

@@ -7,10 +7,11 @@ import random
 import pytest
 
 from odradek.broker.error_responses import error_response
-from odradek.broker.faults.answers.answer_errors import deepest, levels, merge, set_errors, set_throttle_time
+from odradek.broker.faults.answers.answer_errors import copied, deepest, levels, merge, set_errors, set_throttle_time
 from odradek.broker.faults.rules.rules import Level
 from odradek.protocol.api import API, ApiKey
 from odradek.protocol.codec.codec import decode, encode
+from odradek.protocol.codec.mapped import Mapped
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsResponse
 from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
@@ -89,6 +90,15 @@ def test_answers_for_parts_of_a_request_become_one_answer() -> None:
         ("b", 0),
     }
     assert [each.name for each in done.topics] == ["a", "b"]
+
+
+def test_elements_that_are_made_when_they_are_read_can_be_changed_in_a_copy() -> None:
+    parts = Mapped(lambda index: OffsetCommitResponsePartition(partition_index=index), range(2))
+    response = OffsetCommitResponse(topics=[OffsetCommitResponseTopic(name="a", partitions=parts)])
+    copy = copied(response)
+    assert set_errors(copy, 8, ErrorCode.NOT_COORDINATOR, Level.PARTITION, None, no_name) == 2
+    assert [part.error_code for part in copy.topics[0].partitions] == [ErrorCode.NOT_COORDINATOR] * 2
+    assert [part.error_code for part in response.topics[0].partitions] == [ErrorCode.NONE] * 2
 
 
 def test_the_throttle_time_is_set_where_the_version_has_it() -> None:
