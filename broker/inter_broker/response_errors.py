@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from odradek.protocol.codec.schema import Struct
+from odradek.protocol.codec.schema import Kind, Struct
 
 
 def error_codes(response: Struct) -> Iterator[int]:
@@ -16,7 +16,6 @@ def error_codes(response: Struct) -> Iterator[int]:
         value = getattr(response, field.name)
         if field.name == "error_code":
             yield value
-        elif isinstance(value, list):
-            for element in value:
-                if isinstance(element, Struct):
-                    yield from error_codes(element)
+        elif field.kind is Kind.ARRAY and isinstance(field.element, type):
+            for element in value or ():
+                yield from error_codes(element)

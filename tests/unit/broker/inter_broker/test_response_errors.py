@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 from odradek.broker.inter_broker.response_errors import error_codes
+from odradek.protocol.codec.mapped import Mapped
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_partition import (
     AlterPartitionResponse,
     ResponsePartitionData,
     ResponseTopicData,
 )
+from odradek.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsResponse
 from odradek.protocol.messages.metadata import MetadataResponse
 
 
@@ -17,3 +20,9 @@ def test_every_error_code_is_found_however_deep() -> None:
 
 def test_a_response_without_error_codes_has_none() -> None:
     assert list(error_codes(MetadataResponse())) == []
+
+
+def test_elements_that_are_made_when_they_are_read_have_theirs() -> None:
+    """As in the answers that this broker gives to itself."""
+    results = Mapped(lambda name: DeletableGroupResult(group_id=name, error_code=ErrorCode.NOT_CONTROLLER), ["a", "b"])
+    assert list(error_codes(DeleteGroupsResponse(results=results))) == [41, 41]
