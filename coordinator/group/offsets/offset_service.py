@@ -24,7 +24,6 @@ from odradek.coordinator.group.offsets.offset_api import (
     requested_partitions,
     transactional_offsets_to_commit,
 )
-from odradek.coordinator.group.offsets.zookeeper_offsets import commit_to_tree, fetch_from_tree
 from odradek.coordinator.group.state.group_metadata import GroupMetadata
 from odradek.coordinator.group.state.group_offsets import OffsetAndMetadata
 from odradek.coordinator.group.state.group_states import GroupRequest, GroupState
@@ -122,6 +121,8 @@ class OffsetService:
             return
         too_long = yield from chosen(offsets, lambda key: not self._groups.fits(offsets[key].metadata))
         refused = dict.fromkeys(too_long, ErrorCode.OFFSET_METADATA_TOO_LARGE)
+        from odradek.coordinator.group.offsets.zookeeper_offsets import commit_to_tree  # rarely needed: not at start-up
+
         yield from commit_to_tree(self._tree, group_id, offsets, refused, respond)
 
     def commit_transactional(
@@ -214,6 +215,8 @@ class OffsetService:
             response = yield from offset_fetch_response([failed], 0)
             respond(response)
         else:
+            from odradek.coordinator.group.offsets.zookeeper_offsets import fetch_from_tree
+
             yield from fetch_from_tree(self._tree, group, respond)
 
     def delete(self, request: OffsetDeleteRequest, respond: Respond[OffsetDeleteResponse]) -> Steps:
