@@ -19,6 +19,11 @@ from tests.benchmarks.metrics_cost.loads import LOADS
 SLACK_CALLS = 0.5
 """A callback of a thread pool may run among the requests. One call more in each request is more than this."""
 
+ROUNDS = 3
+"""Timers of the broker and callbacks of thread pools run among the requests, more of them the slower a busy machine is.
+They only add calls, so a request costs no more than the cheapest round shows.
+"""
+
 SLACK_SYSTEM_CALLS = 0.1
 
 SLACK_BYTES = 1_024
@@ -31,10 +36,13 @@ CALLS_MORE_MAX = {Mode.COUNTED: 8, Mode.TIMED: 45}
 
 @pytest.mark.parametrize("name", SEQUENCES)
 def test_a_request_costs_no_more_than_recorded(name: str, tmp_path: Path) -> None:
-    with broker_with_topic(tmp_path) as broker:
-        found, _ = count(SEQUENCES[name], broker)
     known = recorded()[name]
     hint = "see `python -m tests.benchmarks.counts --calls`; a cost that pays is recorded with --record"
+    for number in range(ROUNDS):
+        with broker_with_topic(tmp_path / str(number)) as broker:
+            found, _ = count(SEQUENCES[name], broker)
+        if max(found.python_calls - known.python_calls, found.native_calls - known.native_calls) <= SLACK_CALLS:
+            break
     assert found.python_calls <= known.python_calls + SLACK_CALLS, hint
     assert found.native_calls <= known.native_calls + SLACK_CALLS, hint
     assert found.system_calls <= known.system_calls + SLACK_SYSTEM_CALLS, hint
