@@ -10,6 +10,7 @@ Kafka: RequestConvertToJson, RequestChannel.Request.loggableRequest.
 from __future__ import annotations
 
 from binascii import b2a_base64
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from odradek.protocol.codec.field import Kind, Primitive
@@ -82,16 +83,16 @@ class _Writer:
             return self._text(value)
         if isinstance(value, Struct):
             return self.struct(value)
-        if isinstance(value, list):
-            element = None if field is None else field.element
-            return self._list(element.kind if isinstance(element, Primitive) else Kind.STRUCT, value)
         if isinstance(value, bytes | bytearray | memoryview):
             if kind is Kind.UUID:
                 return self._text(uuid_to_text(bytes(value)))
             return self._text(b2a_base64(value[:TEXT_CHARACTERS_MAX], newline=False).decode())
+        if isinstance(value, Sequence):  # a list, or elements that are made when they are read
+            element = None if field is None else field.element
+            return self._list(element.kind if isinstance(element, Primitive) else Kind.STRUCT, value)
         return self._text(type(value).__name__)
 
-    def _list(self, kind: Kind, values: list[object]) -> list[Json]:
+    def _list(self, kind: Kind, values: Sequence[object]) -> list[Json]:
         shown: list[Json] = []
         for value in values:
             if self._left <= 0:

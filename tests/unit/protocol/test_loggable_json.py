@@ -7,9 +7,11 @@ import json
 import pytest
 
 from odradek.protocol.api import API, ApiKey
+from odradek.protocol.codec.mapped import Mapped
 from odradek.protocol.codec.schema import Struct
 from odradek.protocol.loggable_json import CHARACTERS_MAX, HIDDEN, TEXT_CHARACTERS_MAX, loggable
 from odradek.protocol.message_json import json_text, to_json
+from odradek.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsResponse
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.support.wire.requests import build
 
@@ -50,6 +52,14 @@ def test_secrets_are_hidden(key: ApiKey, fields: dict[str, object]) -> None:
     text = shown(build(key, **fields), API[key].max_version)
     assert HIDDEN in text
     assert "YSBzZWNyZXQ" not in text
+
+
+def test_elements_that_are_made_when_they_are_read_are_shown() -> None:
+    results = Mapped(lambda name: DeletableGroupResult(group_id=name), ["a", "b"])
+    assert json.loads(shown(DeleteGroupsResponse(results=results), 2))["results"] == [
+        {"groupId": "a", "errorCode": 0},
+        {"groupId": "b", "errorCode": 0},
+    ]
 
 
 @pytest.mark.parametrize("key", [ApiKey.ALTER_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS])
