@@ -267,6 +267,20 @@ class Nodes(Protocol):
         """Apply a batch. A refused operation has its error as result; ConnectionLoss and SessionExpired are raised."""
 
 
+def value_of(result: ResultT | TreeError) -> ResultT:
+    """The result of an operation; raises its error.
+
+    A frame that raises an error of its own variable is in the traceback of the error: such a circle stays in memory
+    until the next collection of garbage. So the variable is deleted here, and the caller should not have one either.
+    """
+    if isinstance(result, TreeError):
+        try:
+            raise result
+        finally:
+            del result
+    return result
+
+
 class MetadataTree(Nodes, Protocol):
     """One client of the tree, with its session."""
 
@@ -281,13 +295,7 @@ class MetadataTree(Nodes, Protocol):
 
     async def run(self, operation: Operation[ResultT]) -> ResultT:
         """Apply one operation and return its result; raises its error."""
-        (result,) = await self.submit((operation,))
-        if isinstance(result, TreeError):
-            try:
-                raise result
-            finally:
-                del result  # else the error, its traceback and this frame would be a cycle, which no caller frees
-        return result
+        return value_of(*await self.submit((operation,)))
 
     def add_session_listener(self, listener: SessionListener) -> None: ...
 

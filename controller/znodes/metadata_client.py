@@ -34,6 +34,7 @@ from odradek.controller.tree.metadata_tree import (
     WriteOperation,
     WriteResult,
     parent_path,
+    value_of,
 )
 from odradek.controller.znodes import broker_node, topic_nodes, znodes
 from odradek.controller.znodes.fenced_writes import write_fenced
@@ -163,10 +164,7 @@ class MetadataClient:
         return found
 
     async def write(self, epoch_zk_version: int, operation: WriteOperation) -> WriteResult:
-        (result,) = await write_fenced(self.tree, epoch_zk_version, (operation,))
-        if isinstance(result, TreeError):
-            raise result
-        return result
+        return value_of(*await write_fenced(self.tree, epoch_zk_version, (operation,)))
 
     # Controller and brokers
 

@@ -18,9 +18,7 @@ from typing import Final
 
 from odradek.controller.tree.metadata_tree import (
     NO_OWNER,
-    Children,
     Create,
-    DataAndStat,
     Delete,
     GetChildren,
     GetData,
@@ -28,9 +26,9 @@ from odradek.controller.tree.metadata_tree import (
     Nodes,
     NoNode,
     SetData,
-    TreeError,
     WriteOperation,
     parent_path,
+    value_of,
 )
 from odradek.controller.znodes import znodes
 from odradek.controller.znodes.metadata_client import submit_all
@@ -101,9 +99,7 @@ async def copy_metadata(source: Nodes, target: Nodes, *, overwrite: bool = False
     if writes and not overwrite:
         _check_target_may_change(wanted, found)
     for transaction in transactions(writes):
-        (result,) = await target.submit([transaction])
-        if isinstance(result, TreeError):
-            raise result
+        value_of(*await target.submit([transaction]))
     return Copied(cluster_id=wanted.cluster_id, nodes=len(wanted.nodes), writes=len(writes))
 
 
@@ -114,11 +110,11 @@ async def read_snapshot(tree: Nodes) -> Snapshot:
         return Snapshot()
     nodes: dict[str, Node] = {}
     ephemeral: list[str] = []
-    level = [f"/{name}" for name in _children(root).names if name in znodes.TOP_LEVEL_NAMES]
+    level = [f"/{name}" for name in value_of(root).names if name in znodes.TOP_LEVEL_NAMES]
     while level:
         parents = []
         for path, answer in zip(level, await submit_all(tree, [GetData(path) for path in level]), strict=True):
-            data, stat = _data(answer)
+            data, stat = value_of(answer)
             if stat.ephemeral_owner != NO_OWNER:
                 ephemeral.append(path)
                 continue
@@ -128,21 +124,9 @@ async def read_snapshot(tree: Nodes) -> Snapshot:
                 parents.append(path)
         below = await submit_all(tree, [GetChildren(path) for path in parents])
         level = [
-            f"{path}/{name}" for path, answer in zip(parents, below, strict=True) for name in _children(answer).names
+            f"{path}/{name}" for path, answer in zip(parents, below, strict=True) for name in value_of(answer).names
         ]
     return Snapshot(nodes=nodes, ephemeral=tuple(ephemeral))
-
-
-def _children(answer: Children | TreeError) -> Children:
-    if isinstance(answer, TreeError):
-        raise answer
-    return answer
-
-
-def _data(answer: DataAndStat | TreeError) -> DataAndStat:
-    if isinstance(answer, TreeError):
-        raise answer
-    return answer
 
 
 def _check_unused(role: str, snapshot: Snapshot) -> None:
