@@ -8,7 +8,7 @@ number before.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, MutableSequence, Sequence
 from typing import Final, Generic, TypeVar, cast, overload
 
 S = TypeVar("S")
@@ -51,7 +51,7 @@ class Pairs(Sequence[T], Generic[S, U, T]):
     def __init__(self, make: Callable[[S, U], T]) -> None:
         self._make: Callable[[S, U], T] = make
         self._named: list[S] = []
-        self._outcomes: list[U] = []
+        self._outcomes: MutableSequence[U] = []
 
     def add(self, named: S, outcome: U) -> None:
         self._named.append(named)
@@ -61,7 +61,7 @@ class Pairs(Sequence[T], Generic[S, U, T]):
         return len(self._outcomes)
 
     def __iter__(self) -> Iterator[T]:
-        return map(self._make, self._named, self._outcomes)
+        return map(self._element, self._named, self._outcomes)
 
     @overload
     def __getitem__(self, index: int) -> T: ...
@@ -71,58 +71,38 @@ class Pairs(Sequence[T], Generic[S, U, T]):
 
     def __getitem__(self, index: int | slice) -> T | list[T]:
         if isinstance(index, slice):
-            return list(map(self._make, self._named[index], self._outcomes[index]))
-        return self._make(self._named[index], self._outcomes[index])
+            return list(map(self._element, self._named[index], self._outcomes[index]))
+        return self._element(self._named[index], self._outcomes[index])
+
+    def _element(self, named: S, outcome: U) -> T:
+        return self._make(named, outcome)
 
 
 _WHOLE: Final = -(1 << 15)
 """In place of an error code: no error has this one."""
 
 
-class Outcomes(Sequence[T], Generic[S, T]):
+class Outcomes(Pairs["S | T", int, T], Generic[S, T]):
     """The elements of an answer of which most say no more than what the request names and an error code.
 
     Those need ten bytes each until they are read, where an element has 60 to 150. The names are objects of the request.
     """
 
-    __slots__ = ("_codes", "_entries", "_make")
+    __slots__ = ()
 
     def __init__(self, make: Callable[[S, int], T]) -> None:
         """`make(named, code)` is the element."""
-        self._make: Callable[[S, int], T] = make
-        self._entries: list[S | T] = []
-        self._codes = array("h")
-
-    def add(self, named: S, code: int) -> None:
-        self._entries.append(named)
-        self._codes.append(code)
+        super().__init__(cast("Callable[[S | T, int], T]", make))
+        self._outcomes = array("h")
 
     def append(self, element: T) -> None:
         """One that says more."""
-        self._entries.append(element)
-        self._codes.append(_WHOLE)
+        self.add(element, _WHOLE)
 
     def extend(self, others: Outcomes[S, T]) -> None:
         """Their `make` must be the same."""
-        self._entries += others._entries
-        self._codes += others._codes
+        self._named += others._named
+        self._outcomes += others._outcomes
 
-    def __len__(self) -> int:
-        return len(self._codes)
-
-    def __iter__(self) -> Iterator[T]:
-        return map(self._element, self._entries, self._codes)
-
-    @overload
-    def __getitem__(self, index: int) -> T: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[T]: ...
-
-    def __getitem__(self, index: int | slice) -> T | list[T]:
-        if isinstance(index, slice):
-            return list(map(self._element, self._entries[index], self._codes[index]))
-        return self._element(self._entries[index], self._codes[index])
-
-    def _element(self, entry: S | T, code: int) -> T:
-        return cast("T", entry) if code == _WHOLE else self._make(cast("S", entry), code)
+    def _element(self, named: S | T, outcome: int) -> T:
+        return cast("T", named) if outcome == _WHOLE else self._make(named, outcome)

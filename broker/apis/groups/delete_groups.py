@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from odradek.broker.apis.authorization import filter_by_authorized
 from odradek.broker.apis.services import in_slices
 from odradek.controller.model.acls import AclOperation, ResourceType
-from odradek.protocol.codec.mapped import Mapped, Outcomes
+from odradek.protocol.codec.mapped import Outcomes
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_groups import (
     DeletableGroupResult,
@@ -20,8 +20,6 @@ from odradek.protocol.messages.delete_groups import (
 from odradek.timer.sliced_work import distinct
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
     from odradek.timer.sliced_work import Steps
@@ -44,10 +42,3 @@ def handle(broker: Services, ctx: RequestContext, request: DeleteGroupsRequest) 
 
 def _result(group_id: str, code: int) -> DeletableGroupResult:
     return DeletableGroupResult(group_id=group_id, error_code=code)
-
-
-def error_response(
-    request: DeleteGroupsRequest, version: int, code: ErrorCode, message: str | None
-) -> Generator[None, None, DeleteGroupsResponse]:
-    yield
-    return DeleteGroupsResponse(results=Mapped(lambda group_id: _result(group_id, code), request.groups_names))

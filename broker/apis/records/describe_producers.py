@@ -12,14 +12,13 @@ from odradek.broker.apis.authorization import require
 from odradek.broker.apis.services import in_slices
 from odradek.controller.model.acls import AclOperation, ResourceType
 from odradek.controller.model.topic_names import validate_topic_name
-from odradek.protocol.codec.mapped import Mapped, Outcomes
+from odradek.protocol.codec.mapped import Outcomes
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
     PartitionResponse,
     ProducerState,
-    TopicRequest,
     TopicResponse,
 )
 from odradek.protocol.topic_partition import TopicPartition
@@ -35,14 +34,14 @@ NO_PRODUCERS: Final[list[ProducerState]] = []
 
 @in_slices
 def handle(broker: Services, ctx: RequestContext, request: DescribeProducersRequest) -> Steps:
-    topics: list[TopicResponse | TopicRequest] = []
+    topics = Outcomes(_without_partitions)
     for topic in request.topics:
         error = _topic_error(broker, ctx, topic.name)
         if not topic.partition_indexes:
-            topics.append(topic)
+            topics.add(topic.name, ErrorCode.NONE)
             yield None
             continue
-        partitions = Outcomes(_refused if error is None else partial(_refusal, message=error.message))
+        partitions = Outcomes(partial(_refusal, message=None if error is None else error.message))
         last: PartitionResponse | None = None
         yield None
         for index in topic.partition_indexes:
@@ -57,12 +56,12 @@ def handle(broker: Services, ctx: RequestContext, request: DescribeProducersRequ
                     partitions.add(index, last.error_code)
             yield None
         topics.append(TopicResponse(name=topic.name, partitions=partitions))
-    ctx.reply(DescribeProducersResponse(topics=Mapped(_answered, topics)))
+    ctx.reply(DescribeProducersResponse(topics=topics))
 
 
-def _answered(topic: TopicResponse | TopicRequest) -> TopicResponse:
-    """A topic of the request has no partitions: a request of 1 MB may name 150,000 of them."""
-    return TopicResponse(name=topic.name) if isinstance(topic, TopicRequest) else topic
+def _without_partitions(name: str, code: int) -> TopicResponse:
+    """A topic has no code of its own."""
+    return TopicResponse(name=name)
 
 
 def _topic_error(broker: Services, ctx: RequestContext, topic: str) -> KafkaError | None:
@@ -97,10 +96,6 @@ def _partition(broker: Services, topic_partition: TopicPartition) -> PartitionRe
             for producer_id, producer in hosted.log.active_producers().items()
         ],
     )
-
-
-def _refused(index: int, code: int) -> PartitionResponse:
-    return _refusal(index, code)
 
 
 def _refusal(index: int, code: int, message: str | None = None) -> PartitionResponse:

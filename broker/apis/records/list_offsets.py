@@ -19,7 +19,7 @@ from odradek.broker.apis.services import SMALL_REQUEST_BYTES, SMALL_REQUEST_PART
 from odradek.broker.fetch.offset_lookups import fetch_offset_for_timestamp, latest_offset, legacy_offsets_before
 from odradek.broker.partition.partition import Partition
 from odradek.controller.model.acls import AclOperation, ResourceType
-from odradek.protocol.codec.mapped import Mapped
+from odradek.protocol.codec.mapped import Outcomes
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -92,9 +92,9 @@ def _list_offsets(broker: Services, ctx: RequestContext, request: ListOffsetsReq
         duplicates = yield from _duplicates(request)
     answer = _offsets_v0 if version == 0 else _offset
     is_large = ctx.size > SMALL_REQUEST_BYTES
-    topics: list[ListOffsetsTopicResponse] = []
-    without_partitions = False
-    """Some topics are those of the request: one of 1 MB may name 150,000 without partitions."""
+    topics: list[ListOffsetsTopicResponse] | Outcomes[str, ListOffsetsTopicResponse] = []
+    if is_large:  # a request of 1 MB may name 150,000 topics without partitions
+        topics = Outcomes(_without_partitions)
     for topic in allowed:
         found: list[ListOffsetsPartitionResponse] = []
         for number, part in enumerate(topic.partitions, 1):
@@ -107,22 +107,24 @@ def _list_offsets(broker: Services, ctx: RequestContext, request: ListOffsetsReq
                 found.append(answer(broker, request, topic_partition, part, version))
             if part.timestamp != LATEST or not number % LATEST_OFFSETS_A_STEP:
                 yield None
-        if found or not is_large:
+        if found or not isinstance(topics, Outcomes):
             topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=found))
         else:
-            without_partitions = True
-            topics.append(topic)  # type: ignore[arg-type]
+            topics.add(topic.name, ErrorCode.NONE)
         yield None
     for topic in request.topics:
         yield None
         if topic.name not in authorized:
-            refused = yield from _unauthorized(topic, version)
-            append_shared(topics, refused, refused.partitions)
-    ctx.reply(ListOffsetsResponse(topics=Mapped(_answered, topics) if without_partitions else topics))
+            if topic.partitions or not isinstance(topics, Outcomes):
+                topics.append((yield from _unauthorized(topic, version)))
+            else:
+                topics.add(topic.name, ErrorCode.NONE)
+    ctx.reply(ListOffsetsResponse(topics=topics))
 
 
-def _answered(topic: ListOffsetsTopic | ListOffsetsTopicResponse) -> ListOffsetsTopicResponse:
-    return ListOffsetsTopicResponse(name=topic.name) if isinstance(topic, ListOffsetsTopic) else topic
+def _without_partitions(name: str, code: int) -> ListOffsetsTopicResponse:
+    """A topic has no code of its own."""
+    return ListOffsetsTopicResponse(name=name)
 
 
 def _warm_lookups(

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING
 from odradek.broker.apis.authorization import EVERYTHING, authorize, filter_by_authorized
 from odradek.broker.apis.services import in_slices
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
-from odradek.protocol.codec.mapped import Mapped, Outcomes
+from odradek.protocol.codec.mapped import Outcomes
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
-    OffsetForLeaderTopic,
     OffsetForLeaderTopicResult,
 )
 from odradek.protocol.shared_elements import append_shared
@@ -38,13 +37,12 @@ if TYPE_CHECKING:
 @in_slices
 def handle(broker: Services, ctx: RequestContext, request: OffsetForLeaderEpochRequest) -> Steps:
     authorized = yield from _authorized_topics(broker, ctx, request)
-    topics: list[OffsetForLeaderTopicResult | OffsetForLeaderTopic] = []
-    refused: list[OffsetForLeaderTopicResult | OffsetForLeaderTopic] = []
+    topics, refused = Outcomes(_without_partitions), Outcomes(_without_partitions)
     for topic in request.topics:
         is_authorized = topic.topic in authorized
         yield None
         if not topic.partitions:
-            (topics if is_authorized else refused).append(topic)
+            (topics if is_authorized else refused).add(topic.topic, ErrorCode.NONE)
             continue
         found = Outcomes(_failed)
         for part in topic.partitions:
@@ -59,13 +57,13 @@ def handle(broker: Services, ctx: RequestContext, request: OffsetForLeaderEpochR
             yield None
         answer = OffsetForLeaderTopicResult(topic=topic.topic, partitions=found)
         (topics if is_authorized else refused).append(answer)
-    topics += refused
-    ctx.reply(OffsetForLeaderEpochResponse(topics=Mapped(_answered, topics)))
+    topics.extend(refused)
+    ctx.reply(OffsetForLeaderEpochResponse(topics=topics))
 
 
-def _answered(topic: OffsetForLeaderTopicResult | OffsetForLeaderTopic) -> OffsetForLeaderTopicResult:
-    """A topic of the request has no partitions: a request of 1 MB may name 150,000 of them."""
-    return OffsetForLeaderTopicResult(topic=topic.topic) if isinstance(topic, OffsetForLeaderTopic) else topic
+def _without_partitions(name: str, code: int) -> OffsetForLeaderTopicResult:
+    """A topic has no code of its own."""
+    return OffsetForLeaderTopicResult(topic=name)
 
 
 def _authorized_topics(
