@@ -36,7 +36,7 @@ class UserCredentials(NamedTuple):
 
 async def describe_scram_credentials(
     client: MetadataClient, users: Sequence[str] | None
-) -> list[UserCredentials | str]:
+) -> Sequence[UserCredentials | str]:
     """The credentials of the users, each user once; for None or no users, of all users with credentials, by name.
 
     The name alone stands for a user without credentials, see `missing`: a request of 1 MB may name 170,000 of them.
@@ -46,7 +46,7 @@ async def describe_scram_credentials(
         configs = await client.entity_configs("users", nodes)
         found = [_credentials(znodes.desanitize(node), config) async for node, config in in_turns(configs.items())]
         with_any = [one async for one in in_turns(found) if one.iterations or one.error is not None]
-        return [*sorted(with_any, key=attrgetter("user"))]  # two nodes may have the same name: `a%20b` and `a+b`
+        return sorted(with_any, key=attrgetter("user"))  # two nodes may have the same name: `a%20b` and `a+b`
     counts = await counted(users)
     results: list[UserCredentials | str] = []
     left = iter(counts.items())

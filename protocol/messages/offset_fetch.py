@@ -79,6 +79,6 @@ class OffsetFetchResponseGroup(Struct):
 
 class OffsetFetchResponse(Response, key=9, versions="0-9", flexible="6+"):
     throttle_time_ms: int = int32("3+", ignorable=True)
-    topics: list[OffsetFetchResponseTopic] = array(OffsetFetchResponseTopic, "0-7")
+    topics: Sequence[OffsetFetchResponseTopic] = array(OffsetFetchResponseTopic, "0-7")
     error_code: int = int16("2-7", ignorable=True)
     groups: list[OffsetFetchResponseGroup] = array(OffsetFetchResponseGroup, "8+")

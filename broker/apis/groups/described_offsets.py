@@ -19,6 +19,7 @@ from odradek.coordinator.group.offsets.offset_api import (
     requested_groups,
 )
 from odradek.protocol.codec.kept_array import KeptArray
+from odradek.protocol.codec.mapped import Mapped
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -72,10 +73,13 @@ def fetch_of_one_group(
         return
 
     unreadable = yield from offset_fetch_response([OffsetFetchResponseGroup(topics=refused)], version)
+    hidden = unreadable.topics
 
     def add_refused(response: OffsetFetchResponse) -> None:
-        if response.error_code == ErrorCode.NONE:
-            response.topics += unreadable.topics
+        if response.error_code == ErrorCode.NONE and hidden:
+            found = response.topics  # they may be made when they are read, so the two are not joined in a list
+            both = range(len(found) + len(hidden))
+            response.topics = Mapped(lambda n: found[n] if n < len(found) else hidden[n - len(found)], both)
         respond(response)
 
     yield from broker.group_coordinator.fetch_offsets(group_context(ctx), request, add_refused)

@@ -18,6 +18,7 @@ from odradek.broker.apis.services import in_slices
 from odradek.coordinator.group.offsets.offset_api import INVALID_OFFSET
 from odradek.protocol.codec.mapped import Mapped
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.offset_fetch import OffsetFetchResponseTopic
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
@@ -44,14 +45,18 @@ def handle(broker: Services, ctx: RequestContext, request: OffsetFetchRequest) -
         return
 
     def respond(response: OffsetFetchResponse) -> None:
-        for topic in response.topics:
-            topic.partitions = Mapped(partial(_of_existing, broker, topic.name), topic.partitions)
+        response.topics = Mapped(partial(_of_existing_partitions, broker), response.topics)
         ctx.reply(response)
 
     if is_restricted:
         yield from fetch_of_one_group(broker, ctx, request, respond)
     else:
         yield from broker.group_coordinator.fetch_offsets(group_context(ctx), request, respond)
+
+
+def _of_existing_partitions(broker: Services, topic: OffsetFetchResponseTopic) -> OffsetFetchResponseTopic:
+    partitions = Mapped(partial(_of_existing, broker, topic.name), topic.partitions)
+    return OffsetFetchResponseTopic(name=topic.name, partitions=partitions)
 
 
 def _of_existing(broker: Services, name: str, part: OffsetFetchResponsePartition) -> OffsetFetchResponsePartition:

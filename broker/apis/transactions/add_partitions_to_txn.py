@@ -172,7 +172,9 @@ def _finish_each(
             topics[name] = Outcomes(_result)
         topics[name].add(index, error)
         yield None
-    answers = [AddPartitionsToTxnTopicResult(name=name, results_by_partition=some) for name, some in topics.items()]
+    answers = yield from listed(
+        AddPartitionsToTxnTopicResult(name=name, results_by_partition=some) for name, some in topics.items()
+    )
     finish(AddPartitionsToTxnResult(transactional_id=transaction.transactional_id, topic_results=answers))
 
 

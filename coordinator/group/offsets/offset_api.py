@@ -153,12 +153,11 @@ def offset_fetch_response(
     if version >= 8:
         return OffsetFetchResponse(groups=groups)
     (group,) = groups
-    response = OffsetFetchResponse(error_code=group.error_code, topics=[])
-    for topic in group.topics:
-        partitions = Mapped(_of_older_form, topic.partitions)
-        response.topics.append(OffsetFetchResponseTopic(name=topic.name, partitions=partitions))
-        yield
-    return response
+    topics = yield from listed(
+        OffsetFetchResponseTopic(name=topic.name, partitions=Mapped(_of_older_form, topic.partitions))
+        for topic in group.topics
+    )
+    return OffsetFetchResponse(error_code=group.error_code, topics=topics)
 
 
 def _of_older_form(partition: OffsetFetchResponsePartitions) -> OffsetFetchResponsePartition:

@@ -113,14 +113,11 @@ class _Found:
         self._errors[place] = error
 
     def response(self) -> OffsetFetchResponse:
-        return OffsetFetchResponse(
-            topics=[
-                OffsetFetchResponseTopic(
-                    name=topic.name, partitions=Mapped(partial(self._partition, topic), range(len(topic.indexes)))
-                )
-                for topic in self._topics
-            ]
-        )
+        return OffsetFetchResponse(topics=Mapped(self._topic, self._topics))
+
+    def _topic(self, topic: _Topic) -> OffsetFetchResponseTopic:
+        partitions = Mapped(partial(self._partition, topic), range(len(topic.indexes)))
+        return OffsetFetchResponseTopic(name=topic.name, partitions=partitions)
 
     def _partition(self, topic: _Topic, number: int) -> OffsetFetchResponsePartition:
         place = topic.first + number
@@ -151,9 +148,9 @@ def fetch_from_tree(
 
     def read(place: int, ended: Callable[[], None], error: ErrorCode, offset: int | None) -> None:
         found.put(place, error, offset)
-        ended()
         if not found.left:
             respond(found.response())
+        ended()
 
     def begin(topic_partition: TopicPartition, ended: Callable[[], None]) -> None:
         tree.get(group.group_id, topic_partition, partial(read, next(places), ended))

@@ -116,4 +116,4 @@ def test_a_fetch_answers_each_partition_once_with_the_first_mention_of_its_topic
 def test_a_fetch_of_nothing_is_answered_once() -> None:
     answers: list[OffsetFetchResponse] = []
     run_through(fetch_from_tree(InMemoryConsumerOffsetTree(), request(), answers.append))
-    assert [answer.topics for answer in answers] == [[]]
+    assert [list(answer.topics) for answer in answers] == [[]]
