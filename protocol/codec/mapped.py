@@ -99,6 +99,10 @@ class Outcomes(Pairs["S | T", int, T], Generic[S, T]):
         """One that says more."""
         self.add(element, _WHOLE)
 
+    def replace(self, index: int, element: T) -> None:
+        """By one that says more."""
+        self._named[index], self._outcomes[index] = element, _WHOLE
+
     def extend(self, others: Outcomes[S, T]) -> None:
         """Their `make` must be the same."""
         self._named += others._named

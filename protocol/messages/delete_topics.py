@@ -12,6 +12,8 @@ v6   topics by name or by id (KIP-516)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from odradek.protocol.codec.schema import STRING, Request, Response, Struct, array, int16, int32, string, uuid
 
 
@@ -35,4 +37,4 @@ class DeletableTopicResult(Struct):
 
 class DeleteTopicsResponse(Response, key=20, versions="0-6", flexible="4+"):
     throttle_time_ms: int = int32("1+", ignorable=True)
-    responses: list[DeletableTopicResult] = array(DeletableTopicResult, "0+")
+    responses: Sequence[DeletableTopicResult] = array(DeletableTopicResult, "0+")

@@ -73,6 +73,7 @@ class _Process:
         monkeypatch.setattr(daemon.os, "kill", lambda pid, number: self.killed.append(("kill", number)))
         monkeypatch.setattr(gc, "freeze", lambda: None)
         monkeypatch.setattr(gc, "set_threshold", lambda *thresholds: None)
+        monkeypatch.setattr(daemon.allocator, "set_thresholds", lambda: True)
         monkeypatch.setattr(resource, "getrlimit", lambda what: (1024, 4096))
         monkeypatch.setattr(resource, "setrlimit", lambda what, limits: self.descriptor_limits.append(limits))
 

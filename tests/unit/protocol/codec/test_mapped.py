@@ -55,6 +55,8 @@ def test_outcomes_become_elements_when_they_are_read() -> None:
     assert made == [("a", -1), ("b", 42)]
     assert outcomes[1] is whole
     assert outcomes[1:] == [["whole"], ["b", 42]]
+    outcomes.replace(0, ["other"])
+    assert list(outcomes) == [["other"], ["whole"], ["b", 42]]
 
 
 def test_pairs_become_elements_when_they_are_read() -> None:
