@@ -209,23 +209,31 @@ class GroupCoordinator:
         respond: Respond[JoinGroupResponse],
         protocols: Protocols | None = None,
     ) -> None:
-        """`protocols`: those of the request, where a client names so many that they were listed in steps."""
+        """`protocols`: those of the request, where a client names so many that they were listed in steps; anything if
+        there is a `join_refusal`.
+        """
         join = Join.of(context, request, join_responder(respond, context.api_version), protocols)
-        refusal = refusal_for(self._groups, request.group_id)
+        refusal = self.join_refusal(request)
         if refusal != ErrorCode.NONE:
             join.fail(refusal)
             return
-        config = self._config
-        timeout_ms = join.session_timeout_ms
-        if not config.group_min_session_timeout_ms <= timeout_ms <= config.group_max_session_timeout_ms:
-            join.fail(ErrorCode.INVALID_SESSION_TIMEOUT)
-            return
         is_newcomer = join.member_id == UNKNOWN_MEMBER_ID
         group = self._groups.get_or_create(request.group_id) if is_newcomer else self._groups.get(request.group_id)
-        if group is None:
-            join.fail(ErrorCode.UNKNOWN_MEMBER_ID)
-        else:
-            self._joiner.join(group, join)
+        assert group is not None
+        self._joiner.join(group, join)
+
+    def join_refusal(self, request: JoinGroupRequest) -> ErrorCode:
+        """Why the join is refused, whatever its protocols and the state of the group are; NONE if it is not."""
+        refusal = refusal_for(self._groups, request.group_id)
+        if refusal != ErrorCode.NONE:
+            return refusal
+        config = self._config
+        timeout_ms = request.session_timeout_ms
+        if not config.group_min_session_timeout_ms <= timeout_ms <= config.group_max_session_timeout_ms:
+            return ErrorCode.INVALID_SESSION_TIMEOUT
+        if request.member_id != UNKNOWN_MEMBER_ID and self._groups.get(request.group_id) is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        return ErrorCode.NONE
 
     def sync_group(
         self, context: GroupRequestContext, request: SyncGroupRequest, respond: Respond[SyncGroupResponse]

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.apis.authorization import require
 from odradek.broker.apis.groups.group_requests import group_context
-from odradek.broker.apis.services import SMALL_REQUEST_BYTES, now_or_in_slices
+from odradek.broker.apis.services import SMALL_REQUEST_BYTES
 from odradek.controller.model.acls import AclOperation, ResourceType
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.shared_elements import shared
 from odradek.timer.sliced_work import listed
 
@@ -26,11 +27,14 @@ if TYPE_CHECKING:
 
 def handle(broker: Services, ctx: RequestContext, request: JoinGroupRequest) -> None:
     require(broker, ctx, AclOperation.READ, ResourceType.GROUP, request.group_id)
-    work = _join(broker, ctx, request)
-    now_or_in_slices(broker, ctx, request, work, is_small=ctx.size <= SMALL_REQUEST_BYTES)
+    if ctx.size <= SMALL_REQUEST_BYTES:
+        broker.group_coordinator.join_group(group_context(ctx), request, ctx.reply)
+    elif broker.group_coordinator.join_refusal(request) != ErrorCode.NONE:
+        broker.group_coordinator.join_group(group_context(ctx), request, ctx.reply, ())
+    else:
+        broker.in_slices(ctx, request, _join(broker, ctx, request))
 
 
 def _join(broker: Services, ctx: RequestContext, request: JoinGroupRequest) -> Steps:
-    named = ((protocol.name, protocol.metadata) for protocol in request.protocols)
-    protocols = yield from listed(named if ctx.size <= SMALL_REQUEST_BYTES else shared(named))
+    protocols = yield from listed(shared((protocol.name, protocol.metadata) for protocol in request.protocols))
     broker.group_coordinator.join_group(group_context(ctx), request, ctx.reply, tuple(protocols))

@@ -47,6 +47,10 @@ KNOWN_MEMBER_ID_VERSION = 4
 SKIP_ASSIGNMENT_VERSION = 9
 
 
+def protocols_of(request: JoinGroupRequest) -> Protocols:
+    return tuple([(protocol.name, protocol.metadata) for protocol in request.protocols])
+
+
 class Join(NamedTuple):
     """One JoinGroup request and its client."""
 
@@ -78,7 +82,7 @@ class Join(NamedTuple):
             rebalance_timeout_ms=request.session_timeout_ms if version == 0 else request.rebalance_timeout_ms,
             session_timeout_ms=request.session_timeout_ms,
             protocol_type=request.protocol_type,
-            protocols=protocols or tuple((protocol.name, protocol.metadata) for protocol in request.protocols),
+            protocols=protocols_of(request) if protocols is None else protocols,
             reason=request.reason or "not provided",
             version=version,
             respond=respond,

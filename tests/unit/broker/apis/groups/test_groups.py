@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from odradek.broker.apis.authorization import EVERY_OPERATION
+from odradek.broker.apis.groups import join_group
 from odradek.controller.model.acls import ResourceType
 from odradek.protocol.api import API, ApiKey
 from odradek.protocol.errors import ErrorCode
@@ -66,6 +67,25 @@ def test_join(broker: InProcessBroker, version: int) -> None:
     assert (joined.error_code, joined.generation_id, joined.leader) == (NONE, 1, joined.member_id)
     assert [(member.member_id, member.metadata) for member in joined.members] == [(joined.member_id, b"m")]
     assert joined.protocol_type == ("consumer" if version >= 7 else None)
+
+
+@pytest.mark.parametrize(
+    ("values", "code"),
+    [
+        ({"group_id": ""}, ErrorCode.INVALID_GROUP_ID),
+        ({"session_timeout_ms": 1}, ErrorCode.INVALID_SESSION_TIMEOUT),
+        ({"member_id": "nobody"}, ErrorCode.UNKNOWN_MEMBER_ID),
+    ],
+)
+def test_a_join_that_is_refused_anyway_makes_nothing_of_its_many_protocols(
+    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch, values: dict[str, object], code: ErrorCode
+) -> None:
+    monkeypatch.setattr(join_group, "listed", None)
+    protocols = [{"name": f"protocol {number}", "metadata": b""} for number in range(500)]
+    asked = {"group_id": "many", "session_timeout_ms": 10_000, "member_id": "", **values}
+    response = broker.call(build(ApiKey.JOIN_GROUP, protocol_type="consumer", protocols=protocols, **asked), 3)
+    assert isinstance(response, JoinGroupResponse)
+    assert response.error_code == code
 
 
 @pytest.mark.parametrize("version", versions(ApiKey.HEARTBEAT))
