@@ -6,9 +6,10 @@ Kafka does such work in its request handler threads and the controller's thread.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Generator, Hashable, Iterable, Iterator
+from collections.abc import AsyncIterator, Collection, Generator, Hashable, Iterable, Iterator
 from typing import Final, TypeVar
 
+from odradek.timer.repeated_items import repeated
 from odradek.timer.sliced_work import SLICE_MS
 
 ItemT = TypeVar("ItemT")
@@ -30,14 +31,14 @@ async def in_turns(items: Iterable[ItemT], count: int = ITEMS_A_TURN) -> AsyncIt
             deadline_s = now_s() + SLICE_MS / 1000
 
 
-async def result_in_turns(work: Generator[None, None, ResultT]) -> ResultT:
-    """The result of work in steps, with turns of the loop between them."""
+async def result_in_turns(work: Generator[None, None, ResultT], count: int = ITEMS_A_TURN) -> ResultT:
+    """The result of work in steps, with turns of the loop between them; `count` as for `in_turns`."""
     results: list[ResultT] = []
 
     def steps() -> Iterator[None]:
         results.append((yield from work))
 
-    async for _ in in_turns(steps()):
+    async for _ in in_turns(steps(), count):
         pass
     return results[0]
 
@@ -48,6 +49,11 @@ async def counted(items: Iterable[KeyT]) -> dict[KeyT, int]:
     async for item in in_turns(items):
         found[item] = found.get(item, 0) + 1
     return found
+
+
+async def repeated_in_turns(items: Collection[KeyT]) -> set[KeyT]:
+    """The items that are there more than once; see `repeated`."""
+    return await result_in_turns(repeated(items), 1)
 
 
 async def let_go(items: set[KeyT] | dict[KeyT, ItemT]) -> None:

@@ -11,16 +11,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from odradek.controller.admin.policies import AlterConfigMetadata, ConfigResource, Policies
-from odradek.controller.loop_turns import in_turns
+from odradek.controller.loop_turns import in_turns, repeated_in_turns
 from odradek.controller.model import topic_names
 from odradek.controller.model.config_codes import AlterOperation, ConfigSource, ResourceType
 from odradek.controller.znodes import znodes
 from odradek.controller.znodes.config_nodes import change_entity_config
+from odradek.protocol.codec.mapped import Mapped
+from odradek.protocol.error_patterns import ErrorPattern, ErrorPatterns
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.made_once import FEW
 from odradek.protocol.messages.describe_configs import DescribeConfigsResourceResult, DescribeConfigsSynonym
 from odradek.storage.config.config_def import ConfigDef, ConfigError, ConfigType, parse_int32, to_text
 from odradek.storage.config.log_config import (
@@ -43,13 +45,17 @@ LOGGED_KEYS: Final = 100
 """Number of keys of a refused request that are logged. A request of 1 MB can have 200,000: seconds of logging."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigChange:
-    """One entry of a request, its operation not validated yet. AlterConfigs has only SET. The value may be secret."""
+class ConfigChange(NamedTuple):
+    """One entry of a request, its operation not validated yet. AlterConfigs has only SET. Its repr has no value, which
+    may be secret.
+    """
 
     name: str
-    value: str | None = field(repr=False)
+    value: str | None
     operation: int = AlterOperation.SET
+
+    def __repr__(self) -> str:
+        return f"ConfigChange({self.name!r}, operation={self.operation})"
 
 
 class ResourceChanges(NamedTuple):
@@ -59,6 +65,9 @@ class ResourceChanges(NamedTuple):
     resource_name: str
     changes: Sequence[ConfigChange]
 
+
+Outcome = KafkaError | ErrorPattern | None
+"""Of the changes of one resource: None or the error. That of one among many is without its name: `error_about`."""
 
 RequireRight = Callable[[ResourceChanges], None]
 """Raises: KafkaError if the client may not alter the configs of the resource. A change of a broker's configs is
@@ -146,8 +155,8 @@ class ConfigAdmin:
         *,
         validate_only: bool,
         require_right: RequireRight = lambda resource: None,
-    ) -> list[KafkaError | None]:
-        """Replace the configs of each resource. Returns the error of each, or None."""
+    ) -> list[Outcome]:
+        """Replace the configs of each resource. Returns the outcome of each."""
         return await self._alter_all(resources, validate_only, require_right, _refuse_loggers, is_incremental=False)
 
     async def incremental_alter_configs(
@@ -157,8 +166,8 @@ class ConfigAdmin:
         validate_only: bool,
         require_right: RequireRight = lambda resource: None,
         alter_loggers: AlterLoggers = _refuse_loggers,
-    ) -> list[KafkaError | None]:
-        """Change single keys of each resource. Returns the error of each, or None."""
+    ) -> list[Outcome]:
+        """Change single keys of each resource. Returns the outcome of each."""
         return await self._alter_all(resources, validate_only, require_right, alter_loggers, is_incremental=True)
 
     async def _alter_all(
@@ -169,15 +178,16 @@ class ConfigAdmin:
         alter_loggers: AlterLoggers,
         *,
         is_incremental: bool,
-    ) -> list[KafkaError | None]:
+    ) -> list[Outcome]:
         named_twice = await _named_twice(resources)
-        results: list[KafkaError | None] = []
-        repeated = KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+        results: list[Outcome] = []
+        patterns = ErrorPatterns() if len(resources) > FEW else None
+        at_most_once = KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
         repetitions = 0
         async for resource in in_turns(resources):
             if named_twice and (resource.resource_type, resource.resource_name) in named_twice:
                 repetitions += 1
-                results.append(repeated)  # one error for all: a request may name a resource 150,000 times
+                results.append(at_most_once)  # one error for all: a request may name a resource 150,000 times
                 continue
             try:
                 await _check_entries(resource.changes)
@@ -195,7 +205,8 @@ class ConfigAdmin:
                     ),
                     error.message,
                 )
-                results.append(error.as_value())
+                kept = error.as_value() if patterns is None else patterns.kept(error, resource.resource_name)
+                results.append(kept)
             else:
                 results.append(None)
         if repetitions:
@@ -291,24 +302,23 @@ def _policy_metadata(resource: ConfigResource, changes: Sequence[ConfigChange]) 
 
 async def _named_twice(resources: Sequence[ResourceChanges]) -> set[tuple[int, str]]:
     """The types and names of the resources that are there more than once."""
-    seen: dict[int, set[str]] = {}
-    twice: set[tuple[int, str]] = set()
-    async for resource in in_turns(resources):
-        names = seen.setdefault(resource.resource_type, set())
-        if resource.resource_name in names:
-            twice.add((resource.resource_type, resource.resource_name))
-        names.add(resource.resource_name)
-    return twice
+    if len(resources) == 1:
+        return set()
+    return await repeated_in_turns(Mapped(_type_and_name, resources))
+
+
+def _type_and_name(resource: ResourceChanges) -> tuple[int, str]:
+    return resource.resource_type, resource.resource_name
 
 
 async def _check_entries(changes: Sequence[ConfigChange]) -> None:
-    names, null = set(), []
+    names, null = [], []
     async for change in in_turns(changes):
-        if change.name in names:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
-        names.add(change.name)
+        names.append(change.name)
         if change.value is None and change.operation != AlterOperation.DELETE:
             null.append(change.name)
+    if await repeated_in_turns(names) if len(names) > FEW else len(set(names)) < len(names):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
     if null:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(null)}")
 

@@ -57,6 +57,11 @@ class Pairs(Sequence[T], Generic[S, U, T]):
         self._named.append(named)
         self._outcomes.append(outcome)
 
+    def extend(self, others: Pairs[S, U, T]) -> None:
+        """Their `make` must be the same."""
+        self._named += others._named
+        self._outcomes.extend(others._outcomes)
+
     def __len__(self) -> int:
         return len(self._outcomes)
 
@@ -102,11 +107,6 @@ class Outcomes(Pairs["S | T", int, T], Generic[S, T]):
     def replace(self, index: int, element: T) -> None:
         """By one that says more."""
         self._named[index], self._outcomes[index] = element, _WHOLE
-
-    def extend(self, others: Outcomes[S, T]) -> None:
-        """Their `make` must be the same."""
-        self._named += others._named
-        self._outcomes += others._outcomes
 
     def _element(self, named: S | T, outcome: int) -> T:
         return cast("T", named) if outcome == _WHOLE else self._make(named, outcome)

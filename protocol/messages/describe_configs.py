@@ -10,6 +10,8 @@ v4   flexible
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from odradek.protocol.codec.schema import STRING, Request, Response, Struct, array, boolean, int8, int16, int32, string
 
 
@@ -53,4 +55,4 @@ class DescribeConfigsResult(Struct):
 
 class DescribeConfigsResponse(Response, key=32, versions="0-4", flexible="4+"):
     throttle_time_ms: int = int32("0+")
-    results: list[DescribeConfigsResult] = array(DescribeConfigsResult, "0+")
+    results: Sequence[DescribeConfigsResult] = array(DescribeConfigsResult, "0+")

@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from odradek.protocol.codec.mapped import Mapped
+from odradek.protocol.error_patterns import error_about
 
 if TYPE_CHECKING:
-    from odradek.protocol.errors import KafkaError
+    from odradek.controller.admin.config_admin import Outcome
 
 R = TypeVar("R")
 
@@ -23,13 +24,12 @@ class Resource(Protocol):
     resource_name: str
 
 
-def answers(
-    response_type: Callable[..., R], resources: Sequence[Resource], errors: Sequence[KafkaError | None]
-) -> Mapped[R]:
-    """The answer for each resource, in the order of the request. `errors`: of each, None if it was altered."""
+def answers(response_type: Callable[..., R], resources: Sequence[Resource], outcomes: Sequence[Outcome]) -> Mapped[R]:
+    """The answer for each resource, in the order of the request."""
 
     def answer(place: int) -> R:
-        resource, error = resources[place], errors[place]
+        resource, outcome = resources[place], outcomes[place]
+        error = None if outcome is None else error_about(resource.resource_name, outcome)
         return response_type(
             resource_type=resource.resource_type,
             resource_name=resource.resource_name,
@@ -37,4 +37,4 @@ def answers(
             error_message=None if error is None else error.specific_message,
         )
 
-    return Mapped(answer, range(len(errors)))
+    return Mapped(answer, range(len(outcomes)))

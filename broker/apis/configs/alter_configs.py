@@ -30,12 +30,12 @@ def handle(broker: Services, ctx: RequestContext, request: AlterConfigsRequest) 
 
 
 async def _alter(broker: Services, ctx: RequestContext, request: AlterConfigsRequest) -> None:
-    errors = await broker.config_admin.alter_configs(
+    outcomes = await broker.config_admin.alter_configs(
         Mapped(_changes, request.resources),
         validate_only=request.validate_only,
         require_right=partial(require_right, broker, ctx),
     )
-    responses = answers(AlterConfigsResourceResponse, request.resources, errors)
+    responses = answers(AlterConfigsResourceResponse, request.resources, outcomes)
     ctx.reply(AlterConfigsResponse(responses=responses))
 
 

@@ -8,7 +8,7 @@ Kafka: KafkaApis.handleDescribeConfigsRequest, ConfigHelper.describeConfigs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from odradek.broker.apis.authorization import REFUSAL, authorize
 from odradek.broker.apis.configs.config_entries import broker_configs, cluster_default_configs
@@ -18,8 +18,9 @@ from odradek.controller.loop_turns import collected, in_turns
 from odradek.controller.model import acls
 from odradek.controller.model.config_codes import ResourceType
 from odradek.protocol.codec.kept_array import KeptArray
+from odradek.protocol.codec.mapped import Pairs
+from odradek.protocol.error_patterns import ErrorPattern, ErrorPatterns, error_about
 from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode, KafkaError
-from odradek.protocol.made_once import made_once
 from odradek.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -38,6 +39,12 @@ if TYPE_CHECKING:
 
 DESCRIBED = frozenset(ResourceType) - {ResourceType.UNKNOWN}
 
+_Outcome: TypeAlias = DescribeConfigsResult | KafkaError | ErrorPattern | ErrorCode
+"""The code alone: the client has not the right to know."""
+
+_UNKNOWN_TOPIC: Final = ErrorPattern(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
+"""A request of 1 MB may name 100,000 of them."""
+
 
 def handle(broker: Services, ctx: RequestContext, request: DescribeConfigsRequest) -> None:
     broker.spawn(ctx, request, _describe_all(broker, ctx, request))
@@ -47,25 +54,38 @@ async def _describe_all(broker: Services, ctx: RequestContext, request: Describe
     async for resource in in_turns(request.resources):
         if resource.resource_type not in DESCRIBED:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
-    results, refused = [], []
-    described = _Described(broker, request)
-    failed = made_once(_failed, len(request.resources))
+    results, refused = Pairs(_result), Pairs(_result)
+    described, patterns = _Described(broker, request), ErrorPatterns()
     async for resource in in_turns(request.resources):
-        kind, name = resource.resource_type, resource.resource_name
         if (refusal := _refusal(broker, ctx, resource)) is not None:
-            refused.append(failed(kind, name, refusal, DEFAULT_MESSAGES[refusal]))
+            refused.add(resource, refusal)
             continue
         try:
-            result = await described.result(resource)
+            results.add(resource, await described.result(resource))
         except KafkaError as error:
             is_unknown = error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            result = failed(kind, name, error.code, "" if is_unknown else error.specific_message)
-        results.append(result)
-    ctx.reply(DescribeConfigsResponse(results=results + refused))
+            results.add(resource, _UNKNOWN_TOPIC if is_unknown else patterns.kept(error, resource.resource_name))
+    results.extend(refused)
+    ctx.reply(DescribeConfigsResponse(results=results))
 
 
-def _failed(kind: int, name: str, code: ErrorCode, message: str | None) -> DescribeConfigsResult:
-    return DescribeConfigsResult(resource_type=kind, resource_name=name, error_code=code, error_message=message)
+def _result(resource: DescribeConfigsResource, outcome: _Outcome) -> DescribeConfigsResult:
+    if isinstance(outcome, DescribeConfigsResult):
+        return outcome
+    message: str | None
+    if outcome is _UNKNOWN_TOPIC:
+        code, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ""
+    elif isinstance(outcome, ErrorCode):
+        code, message = outcome, DEFAULT_MESSAGES[outcome]
+    else:
+        error = error_about(resource.resource_name, outcome)
+        code, message = error.code, error.specific_message
+    return DescribeConfigsResult(
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        error_code=code,
+        error_message=message,
+    )
 
 
 class _Described:

@@ -34,13 +34,13 @@ def handle(broker: Services, ctx: RequestContext, request: IncrementalAlterConfi
 
 
 async def _alter(broker: Services, ctx: RequestContext, request: IncrementalAlterConfigsRequest) -> None:
-    errors = await broker.config_admin.incremental_alter_configs(
+    outcomes = await broker.config_admin.incremental_alter_configs(
         Mapped(_changes, request.resources),
         validate_only=request.validate_only,
         require_right=partial(require_right, broker, ctx),
         alter_loggers=partial(_alter_loggers, broker, ctx, validate_only=request.validate_only),
     )
-    responses = answers(AlterConfigsResourceResponse, request.resources, errors)
+    responses = answers(AlterConfigsResourceResponse, request.resources, outcomes)
     ctx.reply(IncrementalAlterConfigsResponse(responses=responses))
 
 

@@ -17,7 +17,7 @@ from odradek.protocol.messages.delete_groups import (
     DeleteGroupsRequest,
     DeleteGroupsResponse,
 )
-from odradek.timer.sliced_work import distinct
+from odradek.timer.repeated_items import each_once
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @in_slices
 def handle(broker: Services, ctx: RequestContext, request: DeleteGroupsRequest) -> Steps:
-    names = yield from distinct(request.groups_names)
+    names = yield from each_once(request.groups_names)
     authorized = yield from filter_by_authorized(broker, ctx, AclOperation.DELETE, ResourceType.GROUP, names)
     results, refused = Outcomes(_result), Outcomes(_result)
     for group_id in names:

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Generator
 from random import Random
 
-from odradek.controller.loop_turns import ITEMS_A_TURN, collected, in_turns, let_go, result_in_turns
+from odradek.controller.loop_turns import ITEMS_A_TURN, collected, in_turns, let_go, repeated_in_turns, result_in_turns
 from odradek.timer.sliced_work import SLICE_MS
 from tests.support.async_test import async_test
 from tests.support.simulation.environment.virtual_loop import VirtualLoop
@@ -48,6 +48,12 @@ def test_others_have_their_turn_as_soon_as_an_item_has_taken_long() -> None:
 
     loop.run(both())
     assert happened == ["a", "b", "other", "c", "d"]
+
+
+@async_test
+async def test_what_is_repeated_is_found_in_turns() -> None:
+    assert await repeated_in_turns([]) == set()
+    assert await repeated_in_turns(["a", "b", "a"]) == {"a"}
 
 
 @async_test

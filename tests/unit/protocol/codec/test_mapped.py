@@ -67,3 +67,11 @@ def test_pairs_become_elements_when_they_are_read() -> None:
     assert list(pairs) == [["a", None], ["b", "failed"]]
     assert pairs[1] == ["b", "failed"]
     assert pairs[:1] == [["a", None]]
+
+
+def test_pairs_are_extended_by_others() -> None:
+    pairs, others = Pairs(lambda name, outcome: [name, outcome]), Pairs(lambda name, outcome: [name, outcome])
+    pairs.add("a", None)
+    others.add("b", "failed")
+    pairs.extend(others)
+    assert list(pairs) == [["a", None], ["b", "failed"]]
