@@ -15,7 +15,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import odradek
-from odradek.broker.machine import allocator
 from odradek.broker.machine.startup_error import StartupError, refuse
 from odradek.broker.machine.stop_signal import stop_signal
 
@@ -72,6 +71,8 @@ async def _serve(config: BrokerConfig, ready_lines: Sequence[str], faults: Fault
     starting.result()
     _announce(server, config, ready_lines)
     gc.freeze()  # no collection before it: clients are waiting, and a start leaves little garbage
+    from odradek.broker.machine import allocator  # after the start, which must not wait for it
+
     allocator.set_thresholds()
     await asyncio.wait({stop, server.failed}, return_when=asyncio.FIRST_COMPLETED)
     failure = server.failed.exception() if server.failed.done() else None

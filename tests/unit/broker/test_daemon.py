@@ -16,6 +16,7 @@ import pytest
 from odradek.broker import daemon, server
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.faults.fault_setup import FaultSetup
+from odradek.broker.machine import allocator
 from odradek.broker.machine.startup_error import StartupError
 from odradek.controller.znodes.registration import RegistrationRefused
 from odradek.storage.config.config_def import ConfigError
@@ -73,7 +74,7 @@ class _Process:
         monkeypatch.setattr(daemon.os, "kill", lambda pid, number: self.killed.append(("kill", number)))
         monkeypatch.setattr(gc, "freeze", lambda: None)
         monkeypatch.setattr(gc, "set_threshold", lambda *thresholds: None)
-        monkeypatch.setattr(daemon.allocator, "set_thresholds", lambda: True)
+        monkeypatch.setattr(allocator, "set_thresholds", lambda: True)
         monkeypatch.setattr(resource, "getrlimit", lambda what: (1024, 4096))
         monkeypatch.setattr(resource, "setrlimit", lambda what, limits: self.descriptor_limits.append(limits))
 
