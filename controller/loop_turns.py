@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import AsyncIterator, Collection, Generator, Hashable, Iterable, Iterator
 from typing import Final, TypeVar
 
-from odradek.timer.repeated_items import repeated
 from odradek.timer.sliced_work import SLICE_MS
 
 ItemT = TypeVar("ItemT")
@@ -53,6 +52,8 @@ async def counted(items: Iterable[KeyT]) -> dict[KeyT, int]:
 
 async def repeated_in_turns(items: Collection[KeyT]) -> set[KeyT]:
     """The items that are there more than once; see `repeated`."""
+    from odradek.timer.repeated_items import repeated  # only large requests need it
+
     return await result_in_turns(repeated(items), 1)
 
 

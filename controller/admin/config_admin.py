@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 from odradek.controller.admin.policies import AlterConfigMetadata, ConfigResource, Policies
 from odradek.controller.loop_turns import in_turns, repeated_in_turns
@@ -20,7 +20,6 @@ from odradek.controller.model.config_codes import AlterOperation, ConfigSource, 
 from odradek.controller.znodes import znodes
 from odradek.controller.znodes.config_nodes import change_entity_config
 from odradek.protocol.codec.mapped import Mapped
-from odradek.protocol.error_patterns import ErrorPattern, ErrorPatterns
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.made_once import FEW
 from odradek.protocol.messages.describe_configs import DescribeConfigsResourceResult, DescribeConfigsSynonym
@@ -35,6 +34,7 @@ from odradek.storage.config.log_config import (
 
 if TYPE_CHECKING:
     from odradek.controller.znodes.metadata_client import MetadataClient
+    from odradek.protocol.error_patterns import ErrorPattern, ErrorPatterns
 
 ALTER_OPERATIONS: Final = frozenset(AlterOperation)
 
@@ -66,7 +66,7 @@ class ResourceChanges(NamedTuple):
     changes: Sequence[ConfigChange]
 
 
-Outcome = KafkaError | ErrorPattern | None
+Outcome: TypeAlias = "KafkaError | ErrorPattern | None"
 """Of the changes of one resource: None or the error. That of one among many is without its name: `error_about`."""
 
 RequireRight = Callable[[ResourceChanges], None]
@@ -181,7 +181,7 @@ class ConfigAdmin:
     ) -> list[Outcome]:
         named_twice = await _named_twice(resources)
         results: list[Outcome] = []
-        patterns = ErrorPatterns() if len(resources) > FEW else None
+        patterns = _patterns() if len(resources) > FEW else None
         at_most_once = KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
         repetitions = 0
         async for resource in in_turns(resources):
@@ -298,6 +298,12 @@ class ConfigAdmin:
 
 def _policy_metadata(resource: ConfigResource, changes: Sequence[ConfigChange]) -> AlterConfigMetadata:
     return AlterConfigMetadata(resource, {change.name: change.value for change in changes})
+
+
+def _patterns() -> ErrorPatterns:
+    from odradek.protocol.error_patterns import ErrorPatterns  # only large requests need it
+
+    return ErrorPatterns()
 
 
 async def _named_twice(resources: Sequence[ResourceChanges]) -> set[tuple[int, str]]:
