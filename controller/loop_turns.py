@@ -52,7 +52,7 @@ async def counted(items: Iterable[KeyT]) -> dict[KeyT, int]:
 
 async def repeated_in_turns(items: Collection[KeyT]) -> set[KeyT]:
     """The items that are there more than once; see `repeated`."""
-    from odradek.timer.repeated_items import repeated  # only large requests need it
+    from odradek.timer.repeated_items import repeated  # no start needs it
 
     return await result_in_turns(repeated(items), 1)
 

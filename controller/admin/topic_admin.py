@@ -14,7 +14,7 @@ AutoTopicCreationManager.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from odradek.controller.model.broker_info import Broker
     from odradek.controller.model.controller_config import ControllerConfig
     from odradek.controller.znodes.metadata_client import MetadataClient
+    from odradek.protocol.error_patterns import ErrorPattern, ErrorPatterns
     from odradek.protocol.messages.create_partitions import CreatePartitionsTopic
     from odradek.protocol.messages.create_topics import CreatableTopic
 
@@ -103,32 +104,48 @@ def _policy_metadata(
     )
 
 
-class _Results:
-    """The results for the topics of one request. Of those that are refused, the first ones are logged.
+class TopicResults(Mapping[str, TopicResult]):
+    """The results for the topics of one request, by name. Of those that are refused, the first ones are logged.
 
-    An unexpected error, and one that says no more than its code, get no message.
+    An unexpected error, and one that says no more than its code, get no message. The result of a refused topic is made
+    when it is read: a request of 1 MB may name 100,000 topics that do not exist.
 
     Kafka: ApiError.fromThrowable.
     """
 
     def __init__(self) -> None:
-        self.by_name: dict[str, TopicResult] = {}
         self.accepted: list[str] = []
+        self._outcomes: dict[str, TopicResult | KafkaError | ErrorPattern] = {}
+        self._patterns: ErrorPatterns | None = None
         self._refused = 0
+
+    def __len__(self) -> int:
+        return len(self._outcomes)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._outcomes)
+
+    def __getitem__(self, topic: str) -> TopicResult:
+        outcome = self._outcomes[topic]
+        if isinstance(outcome, TopicResult):
+            return outcome
+        error = outcome if isinstance(outcome, KafkaError) else outcome.about(topic)
+        return TopicResult(name=topic, error_code=error.code, error_message=error.specific_message)
 
     async def add(self, topic: str, work: Awaitable[TopicResult]) -> None:
         try:
-            self.by_name[topic] = await work
+            self._outcomes[topic] = await work
             self.accepted.append(topic)
         except (KafkaError, TreeError) as error:
             self._refused += 1
             if self._refused <= LOGGED_TOPICS:
                 logger.info("Error processing a request for topic %s: %r", topic, error)
-            if isinstance(error, TreeError):
-                refusal = TopicResult(name=topic, error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
-            else:
-                refusal = TopicResult(name=topic, error_code=error.code, error_message=error.specific_message)
-            self.by_name[topic] = refusal
+            if self._patterns is None:
+                from odradek.protocol.error_patterns import ErrorPatterns
+
+                self._patterns = ErrorPatterns()
+            refusal = error if isinstance(error, KafkaError) else KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+            self._outcomes[topic] = self._patterns.kept(refusal, topic)
 
     def log_rest(self) -> None:
         if self._refused > LOGGED_TOPICS:
@@ -137,7 +154,7 @@ class _Results:
     async def time_out(self, topics: Iterable[str]) -> None:
         """These topics were accepted, but were not ready within the timeout."""
         async for topic in in_turns(topics):
-            self.by_name[topic].time_out()
+            self[topic].time_out()
 
 
 class AdminManager:
@@ -170,7 +187,7 @@ class AdminManager:
         timeout_ms: int,
         validate_only: bool = False,
         record_mutations: RecordMutations = lambda partitions: None,
-    ) -> dict[str, TopicResult]:
+    ) -> TopicResults:
         """Create topics and wait until they are usable."""
         brokers, allowance = await self._brokers(), PartitionAllowance()
         return await self._with_leaders(
@@ -281,23 +298,23 @@ class AdminManager:
 
     async def _with_leaders(
         self, topics: Sequence[TopicT], work: Callable[[TopicT], Awaitable[TopicResult]], timeout_ms: int | None
-    ) -> dict[str, TopicResult]:
+    ) -> TopicResults:
         """Run `work` for each topic, then wait for the leaders of its partitions; with None, do not wait."""
-        added = _Results()
+        added = TopicResults()
         async for topic in in_turns(topics):
             await added.add(topic.name, work(topic))
         added.log_rest()
         if timeout_ms is not None:
             await self._wait_for_leaders(added, timeout_ms)
-        return added.by_name
+        return added
 
     async def _brokers(self) -> list[Broker]:
         return sorted(await self._client.brokers_and_epochs(), key=lambda broker: broker.id)
 
-    async def _wait_for_leaders(self, added: _Results, timeout_ms: int) -> None:
+    async def _wait_for_leaders(self, added: TopicResults, timeout_ms: int) -> None:
         late: Iterable[str] = added.accepted
         if timeout_ms > 0 and added.accepted:
-            partitions = {name: added.by_name[name].partitions async for name in in_turns(added.accepted)}
+            partitions = {name: added[name].partitions async for name in in_turns(added.accepted)}
             late = await self._ready.wait_for_leaders(partitions, timeout_ms)
         await added.time_out(late)
 
@@ -309,9 +326,9 @@ class AdminManager:
         *,
         timeout_ms: int,
         record_mutations: RecordMutations = lambda partitions: None,
-    ) -> dict[str, TopicResult]:
+    ) -> TopicResults:
         """Request the deletion of topics and wait until this broker's metadata cache has removed them."""
-        added = _Results()
+        added = TopicResults()
         async for topic in in_turns(topics):
             await added.add(topic, self._delete(topic, record_mutations))
         added.log_rest()
@@ -319,7 +336,7 @@ class AdminManager:
         if timeout_ms > 0 and added.accepted:
             late = await self._ready.wait_for_deletion(added.accepted, timeout_ms)
         await added.time_out(late)
-        return added.by_name
+        return added
 
     async def _delete(self, topic: str, record_mutations: RecordMutations) -> TopicResult:
         found = await self._client.topic_assignments([topic]) if topic_names.is_valid_topic_name(topic) else []
@@ -339,7 +356,7 @@ class AdminManager:
         timeout_ms: int,
         validate_only: bool = False,
         record_mutations: RecordMutations = lambda partitions: None,
-    ) -> dict[str, TopicResult]:
+    ) -> TopicResults:
         """Add partitions to topics and wait until they are usable."""
         brokers, allowance = await self._brokers(), PartitionAllowance()
         return await self._with_leaders(

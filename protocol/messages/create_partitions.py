@@ -9,6 +9,8 @@ v3   THROTTLING_QUOTA_EXCEEDED may be returned (KIP-599)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from odradek.protocol.codec.schema import INT32, Request, Response, Struct, array, boolean, int16, int32, string
 
 
@@ -36,4 +38,4 @@ class CreatePartitionsTopicResult(Struct):
 
 class CreatePartitionsResponse(Response, key=37, versions="0-3", flexible="2+"):
     throttle_time_ms: int = int32("0+")
-    results: list[CreatePartitionsTopicResult] = array(CreatePartitionsTopicResult, "0+")
+    results: Sequence[CreatePartitionsTopicResult] = array(CreatePartitionsTopicResult, "0+")

@@ -13,6 +13,8 @@ v7   topic_id in the response (KIP-516)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from odradek.protocol.codec.schema import (
     INT32,
     Request,
@@ -73,4 +75,4 @@ class CreatableTopicResult(Struct):
 
 class CreateTopicsResponse(Response, key=19, versions="0-7", flexible="5+"):
     throttle_time_ms: int = int32("2+", ignorable=True)
-    topics: list[CreatableTopicResult] = array(CreatableTopicResult, "0+")
+    topics: Sequence[CreatableTopicResult] = array(CreatableTopicResult, "0+")

@@ -8,16 +8,20 @@ Kafka: KafkaApis.handleCreateTopicsRequest.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import chain
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final
 
 from odradek.broker.apis.authorization import EVERYTHING, authorize, filter_by_authorized
 from odradek.broker.quotas.request_throttle import throttle_mutation
 from odradek.controller.admin.config_admin import describe_topic_configs
-from odradek.controller.loop_turns import counted, in_turns, result_in_turns
+from odradek.controller.loop_turns import in_turns, repeated_in_turns, result_in_turns
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
+from odradek.protocol.codec.mapped import Mapped
 from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.create_topics import (
+    CreatableTopic,
     CreatableTopicConfigs,
     CreatableTopicResult,
     CreateTopicsRequest,
@@ -26,7 +30,7 @@ from odradek.protocol.messages.create_topics import (
 from odradek.timer.sliced_work import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Generator
+    from collections.abc import Container, Generator, Iterator, Set
 
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
@@ -35,6 +39,14 @@ if TYPE_CHECKING:
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 FIRST_CONFIGS_VERSION = 5
 FIRST_STRICT_QUOTA_VERSION = 6
+
+_NAME: Final = attrgetter("name")
+
+_PROHIBITED: Final = KafkaError(
+    ErrorCode.INVALID_REQUEST, f"Creation of internal topic {CLUSTER_METADATA_TOPIC} is prohibited."
+)
+_DUPLICATE: Final = KafkaError(ErrorCode.INVALID_REQUEST, "Found multiple entries for this topic.")
+_UNAUTHORIZED: Final = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
 
 
 def handle(broker: Services, ctx: RequestContext, request: CreateTopicsRequest) -> None:
@@ -45,53 +57,57 @@ def handle(broker: Services, ctx: RequestContext, request: CreateTopicsRequest) 
 
 async def _create(broker: Services, ctx: RequestContext, request: CreateTopicsRequest) -> None:
     quota = broker.quotas.controller_mutation.new_quota_for(ctx, strict_since_version=FIRST_STRICT_QUOTA_VERSION)
-    named = await counted(topic.name for topic in request.topics)
-    names = [name async for name in in_turns(named) if name != CLUSTER_METADATA_TOPIC]
-    creatable, describable = await _rights(broker, ctx, names)
-    refused = {}
-    async for name, count in in_turns(named.items()):
-        refusal = _refusal(name, count, is_authorized=name in creatable)
-        if refusal is not None:
-            if name != CLUSTER_METADATA_TOPIC and name not in describable:
-                refusal.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-            refused[name] = refusal
+    named_twice = await repeated_in_turns(Mapped(_NAME, request.topics))
+    creatable, describable = await _rights(broker, ctx, request, named_twice)
+    refused: dict[str, KafkaError] = {}
+    left: list[CreatableTopic] = []
+    async for topic in in_turns(request.topics):
+        if topic.name == CLUSTER_METADATA_TOPIC:
+            refused[topic.name] = _PROHIBITED
+        elif topic.name in named_twice:
+            refused[topic.name] = _DUPLICATE
+        elif topic.name not in creatable:
+            refused[topic.name] = _UNAUTHORIZED
+        else:
+            left.append(topic)
     results = await broker.admin.create_topics(
-        [topic async for topic in in_turns(request.topics) if topic.name not in refused],
-        timeout_ms=request.timeout_ms,
-        validate_only=request.validate_only,
-        record_mutations=quota.record,
+        left, timeout_ms=request.timeout_ms, validate_only=request.validate_only, record_mutations=quota.record
     )
-    topics = [
-        refused[topic.name]
-        if topic.name in refused
-        else _result(broker, ctx, results[topic.name], tells_configs=topic.name in describable)
-        async for topic in in_turns(request.topics)
-    ]
+
+    def answer(topic: CreatableTopic) -> CreatableTopicResult:
+        tells_configs = topic.name in describable
+        if topic.name in refused:
+            return _refused(topic.name, refused[topic.name], tells_configs=tells_configs)
+        return _result(broker, ctx, results[topic.name], tells_configs=tells_configs)
+
+    topics = Mapped(answer, request.topics)
     ctx.reply(CreateTopicsResponse(topics=topics, throttle_time_ms=throttle_mutation(broker.quotas, ctx, quota)))
 
 
-async def _rights(broker: Services, ctx: RequestContext, names: list[str]) -> tuple[Container[str], Container[str]]:
+async def _rights(
+    broker: Services, ctx: RequestContext, request: CreateTopicsRequest, named_twice: Set[str]
+) -> tuple[Container[str], Container[str]]:
     """The topics that the client may create, and those whose configs and counts it may get."""
+
+    def names() -> Iterator[str]:
+        """Each once."""
+        once = (topic.name for topic in request.topics if topic.name not in named_twice)
+        return (name for name in chain(once, named_twice) if name != CLUSTER_METADATA_TOPIC)
+
     topic = ResourceType.TOPIC
     creatable: Container[str] = EVERYTHING
     if not authorize(broker, ctx, AclOperation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME, log_if_denied=False):
-        creatable = await result_in_turns(filter_by_authorized(broker, ctx, AclOperation.CREATE, topic, names))
+        creatable = await result_in_turns(filter_by_authorized(broker, ctx, AclOperation.CREATE, topic, names()))
     describe = AclOperation.DESCRIBE_CONFIGS
-    asking = filter_by_authorized(broker, ctx, describe, topic, names, log_if_denied=False)
+    asking = filter_by_authorized(broker, ctx, describe, topic, names(), log_if_denied=False)
     return creatable, await result_in_turns(asking)
 
 
-def _refusal(name: str, count: int, *, is_authorized: bool) -> CreatableTopicResult | None:
-    error = ErrorCode.INVALID_REQUEST
-    if name == CLUSTER_METADATA_TOPIC:
-        message = f"Creation of internal topic {CLUSTER_METADATA_TOPIC} is prohibited."
-    elif count > 1:
-        message = "Found multiple entries for this topic."
-    elif not is_authorized:
-        error, message = ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed."
-    else:
-        return None
-    return CreatableTopicResult(name=name, error_code=error, error_message=message, configs=[])
+def _refused(name: str, error: KafkaError, *, tells_configs: bool) -> CreatableTopicResult:
+    refused = CreatableTopicResult(name=name, error_code=error.code, error_message=error.message, configs=[])
+    if error is not _PROHIBITED and not tells_configs:
+        refused.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return refused
 
 
 def _result(broker: Services, ctx: RequestContext, result: TopicResult, *, tells_configs: bool) -> CreatableTopicResult:

@@ -96,7 +96,7 @@ async def test_a_count_that_no_cluster_can_carry_is_refused_before_anything_is_w
         created = await admin.create_topics(many, timeout_ms=1000, validate_only=True)
         more = CreatePartitionsTopic(name="small", count=2**31 - 1, assignments=None)
         added = await admin.create_partitions([more], timeout_ms=1000, validate_only=True)
-        codes = {name: result.error_code for name, result in (created | added).items()}
+        codes = {name: result.error_code for name, result in {**created, **added}.items()}
         assert codes == {
             "huge": ErrorCode.POLICY_VIOLATION,
             "half-0": ErrorCode.NONE,
