@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence, Set
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol, assert_never
 
 from odradek.controller import alter_partition, broker_changes, failover, partition_reassignment, topic_changes
@@ -169,9 +169,11 @@ class Controller:
             return AlterPartitionResponse(error_code=error.code)
 
     async def elect_leaders(
-        self, partitions: Set[TopicPartition], election_type: ev.ElectionType
+        self, partitions: Iterable[TopicPartition], election_type: ev.ElectionType
     ) -> ev.ElectionResults:
-        """Elect preferred or unclean leaders. Returns the new leader of each partition, or its error."""
+        """Elect preferred or unclean leaders, of partitions that are named once. Returns the new leader of each that
+        exists, or its error.
+        """
         trigger = ev.ElectionTrigger.ADMIN_CLIENT
         return await self.events.request(
             lambda reply: ev.ReplicaLeaderElection(partitions, election_type, trigger, reply)
@@ -187,7 +189,7 @@ class Controller:
         return await self.events.request(lambda reply: ev.ApiPartitionReassignment(targets, reply))
 
     async def list_partition_reassignments(
-        self, partitions: Set[TopicPartition] | None
+        self, partitions: Iterable[TopicPartition] | None
     ) -> Mapping[TopicPartition, ReplicaAssignment]:
         """The reassignments of these partitions, for None of all."""
         return await self.events.request(lambda reply: ev.ListPartitionReassignments(partitions, reply))

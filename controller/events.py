@@ -12,7 +12,7 @@ Kafka: ControllerEvent.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum, IntEnum
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -51,7 +51,8 @@ class ElectionTrigger(Enum):
 
 
 ElectionResults: TypeAlias = "dict[TopicPartition, int | KafkaError]"
-"""The new leader of each partition, or the error."""
+"""The new leader of each partition, or the error. Those that do not exist are left out: a request of 1 MB may name
+260,000."""
 
 ReassignmentResults: TypeAlias = "Mapping[TopicPartition, KafkaError | None]"
 
@@ -198,7 +199,7 @@ class TopicUncleanLeaderElectionEnable(ComparedByFields):
 class ReplicaLeaderElection(NamedTuple):
     """Elect leaders of these partitions, for None of those in `/admin/preferred_replica_election`."""
 
-    partitions: Set[TopicPartition] | None
+    partitions: Iterable[TopicPartition] | None
     election_type: ElectionType
     trigger: ElectionTrigger
     reply: Reply[ElectionResults] | None = None
@@ -238,7 +239,7 @@ class ApiPartitionReassignment(NamedTuple):
 class ListPartitionReassignments(NamedTuple):
     """The reassignments of these partitions, for None of all."""
 
-    partitions: Set[TopicPartition] | None
+    partitions: Iterable[TopicPartition] | None
     reply: Reply[Mapping[TopicPartition, ReplicaAssignment]]
 
 

@@ -30,14 +30,14 @@ async def in_turns(items: Iterable[ItemT], count: int = ITEMS_A_TURN) -> AsyncIt
             deadline_s = now_s() + SLICE_MS / 1000
 
 
-async def result_in_turns(work: Generator[None, None, ResultT], count: int = ITEMS_A_TURN) -> ResultT:
-    """The result of work in steps, with turns of the loop between them; `count` as for `in_turns`."""
+async def result_in_turns(work: Generator[None, None, ResultT]) -> ResultT:
+    """The result of work in steps, with turns of the loop between them."""
     results: list[ResultT] = []
 
     def steps() -> Iterator[None]:
         results.append((yield from work))
 
-    async for _ in in_turns(steps(), count):
+    async for _ in in_turns(steps()):
         pass
     return results[0]
 
@@ -54,7 +54,7 @@ async def repeated_in_turns(items: Collection[KeyT]) -> set[KeyT]:
     """The items that are there more than once; see `repeated`."""
     from odradek.timer.repeated_items import repeated  # no start needs it
 
-    return await result_in_turns(repeated(items), 1)
+    return await result_in_turns(repeated(items))
 
 
 async def let_go(items: set[KeyT] | dict[KeyT, ItemT]) -> None:

@@ -23,7 +23,7 @@ KafkaController.processZkPartitionReassignment, KafkaController.maybeCompleteRea
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -118,7 +118,7 @@ def _maybe_build_reassignment(
 
 
 async def ongoing_reassignments(
-    controllership: Controllership, partitions: Collection[TopicPartition] | None
+    controllership: Controllership, partitions: Iterable[TopicPartition] | None
 ) -> dict[TopicPartition, ReplicaAssignment]:
     """The reassignments of these partitions, for None of all. Kafka: processListPartitionReassignments."""
     found = {}

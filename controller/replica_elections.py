@@ -31,7 +31,6 @@ logger = logging.getLogger("odradek.controller")
 NAMED_MAX: Final = 1_000
 """Partitions that the line of an election names: 100,000 names would hold the event loop up."""
 
-NO_PARTITION: Final = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
 TOPIC_BEING_DELETED: Final = KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic is being deleted")
 NOT_NEEDED: Final = KafkaError(ErrorCode.ELECTION_NOT_NEEDED)
 """Results, not raised: a request may name 260,000 partitions, and an error of its own for each has 300 bytes."""
@@ -42,7 +41,9 @@ ZK_ELECTION = ReplicaLeaderElection(None, ElectionType.PREFERRED, ElectionTrigge
 async def process_replica_leader_election(
     controllership: Controllership, event: ReplicaLeaderElection
 ) -> dict[TopicPartition, int | KafkaError]:
-    """Elect leaders for the partitions of the event, or for those in the tree. Returns the leader or error of each."""
+    """Elect leaders for the partitions of the event, or for those in the tree. Returns the leader or error of each that
+    exists.
+    """
     partitions: Iterable[TopicPartition]
     if event.partitions is not None:
         partitions = event.partitions
@@ -54,7 +55,10 @@ async def process_replica_leader_election(
     results: dict[TopicPartition, int | KafkaError] = {}
     electable: list[TopicPartition] = []
     async for partition in in_turns(partitions):
-        refusal = _election_error(controllership, partition, event.election_type)
+        replicas = controllership.context.replicas(partition)
+        if not replicas:
+            continue
+        refusal = _election_error(controllership, partition, replicas, event.election_type)
         if refusal is None:
             electable.append(partition)
         else:
@@ -75,12 +79,9 @@ async def process_replica_leader_election(
 
 
 def _election_error(
-    controllership: Controllership, partition: TopicPartition, election_type: ElectionType
+    controllership: Controllership, partition: TopicPartition, replicas: Sequence[int], election_type: ElectionType
 ) -> KafkaError | None:
     """The error if no election is possible or needed, else None."""
-    replicas = controllership.context.replicas(partition)
-    if not replicas:
-        return NO_PARTITION
     if controllership.deletions.is_queued(partition.topic):
         return TOPIC_BEING_DELETED
     leadership = controllership.context.leadership(partition)

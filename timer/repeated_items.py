@@ -16,7 +16,7 @@ from odradek.timer.sliced_work import distinct
 KeyT = TypeVar("KeyT", bound=Hashable)
 
 BYTES_AN_ITEM: Final = 8
-ITEMS_A_STEP: Final = 512
+ITEMS_A_STEP: Final = 16
 
 FEW: Final = 1000
 """Items that may be put into a dictionary."""

@@ -93,6 +93,10 @@ class LogManager:
     def get_log(self, topic_partition: TopicPartition, *, is_future: bool = False) -> UnifiedLog | None:
         return (self._future_logs if is_future else self._logs).get(topic_partition)
 
+    def has_log(self, topic_partition: TopicPartition) -> bool:
+        """Also a future one alone."""
+        return topic_partition in self._logs or topic_partition in self._future_logs
+
     def all_logs(self) -> list[UnifiedLog]:
         """All logs, including future logs."""
         return [*self._logs.values(), *self._future_logs.values()]

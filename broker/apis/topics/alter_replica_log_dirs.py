@@ -9,27 +9,30 @@ Kafka: KafkaApis.handleAlterReplicaLogDirsRequest.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from itertools import chain
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from odradek.broker.apis.authorization import require
+from odradek.broker.apis.named_partitions import NamedPartitions, named_partitions
 from odradek.broker.apis.services import in_slices
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.protocol.codec.mapped import Outcomes
 from odradek.protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
     AlterReplicaLogDirPartitionResult,
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopicResult,
 )
-from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.sliced_work import Wait, listed
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterable, Sequence
 
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
     from odradek.protocol.errors import ErrorCode
+    from odradek.protocol.topic_partition import TopicPartition
     from odradek.timer.sliced_work import Steps
 
 
@@ -37,22 +40,33 @@ if TYPE_CHECKING:
 def handle(broker: Services, ctx: RequestContext, request: AlterReplicaLogDirsRequest) -> Steps:
     require(broker, ctx, AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)
     paths: dict[TopicPartition, str] = {}
-    for log_dir in request.dirs:
-        yield None
-        for topic in log_dir.topics:
-            yield None
-            for index in topic.partitions:
-                paths[TopicPartition(topic.name, index)] = log_dir.path  # the last entry of a replica counts
+    if len(request.dirs) > 1:
+        for log_dir in request.dirs:
+            for topic_partition in (yield from _named([log_dir])):
+                paths[topic_partition] = log_dir.path  # the last entry of a replica counts
                 yield None
     topics: _Topics = {}
     moves = broker.replica_manager.moves
-    for topic_partition, path in paths.items():
+    for topic_partition in paths or (yield from _named(request.dirs)):
+        path = paths[topic_partition] if paths else request.dirs[0].path
         yield Wait(partial(moves.prepare, topic_partition, path))
         error = moves.alter(topic_partition, path)
         _add(topics, topic_partition, error)
         yield Wait(partial(moves.discard_prepared, topic_partition))
     response = yield from _response(topics)
     ctx.reply(response)
+
+
+_NO_PARTITIONS: Final[Sequence[tuple[str, list[int]]]] = (("", []),)
+"""Makes a step of a directory without topics."""
+
+
+def _named(dirs: Iterable[AlterReplicaLogDir]) -> Generator[None, None, NamedPartitions]:
+    return named_partitions(
+        pair
+        for log_dir in dirs
+        for pair in chain(_NO_PARTITIONS, ((topic.name, topic.partitions) for topic in log_dir.topics))
+    )
 
 
 _Topics: TypeAlias = dict[str, Outcomes[int, AlterReplicaLogDirPartitionResult]]
@@ -78,16 +92,8 @@ def _response(topics: _Topics) -> Generator[None, None, AlterReplicaLogDirsRespo
 def error_response(
     request: AlterReplicaLogDirsRequest, version: int, code: ErrorCode, message: str | None
 ) -> Generator[None, None, AlterReplicaLogDirsResponse]:
-    named: dict[TopicPartition, None] = {}
-    for log_dir in request.dirs:
-        yield
-        for topic in log_dir.topics:
-            yield
-            for index in topic.partitions:
-                named[TopicPartition(topic.name, index)] = None
-                yield
     topics: _Topics = {}
-    for topic_partition in named:
+    for topic_partition in (yield from _named(request.dirs)):
         _add(topics, topic_partition, code)
         yield
     return (yield from _response(topics))

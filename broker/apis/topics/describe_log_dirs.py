@@ -41,11 +41,14 @@ def handle(broker: Services, ctx: RequestContext, request: DescribeLogDirsReques
     require(broker, ctx, AclOperation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME)
     wanted: set[TopicPartition] | None = None
     if request.topics is not None:
+        # Without those that are not here: a set of the 260,000 that a request of 1 MB may name has 30 MB.
+        has_log = broker.log_manager.has_log
         wanted = set()
         for topic in request.topics:
             yield None
             for index in topic.partitions:
-                wanted.add(TopicPartition(topic.topic, index))
+                if has_log(topic_partition := TopicPartition(topic.topic, index)):
+                    wanted.add(topic_partition)
                 yield None
     results = []
     for log_dir in broker.log_manager.log_dirs:

@@ -11,8 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.apis.authorization import require
+from odradek.broker.apis.named_partitions import NamedPartitions, named_partitions
 from odradek.controller.events import ElectionType
-from odradek.controller.loop_turns import in_turns, let_go
+from odradek.controller.loop_turns import in_turns, let_go, result_in_turns
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.protocol.codec.mapped import Pairs
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -22,7 +23,6 @@ from odradek.protocol.messages.elect_leaders import (
     PartitionResult,
     ReplicaElectionResult,
 )
-from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.sliced_work import listed
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
 
+NO_PARTITION: Final = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
 TIMED_OUT: Final = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
 WITHOUT_MESSAGE: Final = (ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT)
 
@@ -50,29 +51,23 @@ async def _elect(broker: Services, ctx: RequestContext, request: ElectLeadersReq
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}") from None
     if request.topic_partitions is None:
         states = broker.metadata_cache.snapshot.partitions
-        partitions = {
-            TopicPartition(topic, index)
-            async for topic, found in in_turns(states.items())
-            async for index in in_turns(found)
-        }
+        named = NamedPartitions({topic: list(found) async for topic, found in in_turns(states.items()) if found})
     else:
-        partitions = {
-            TopicPartition(topic.topic, index)
-            async for topic in in_turns(request.topic_partitions)
-            async for index in in_turns(topic.partitions)
-        }
+        distinct = named_partitions((topic.topic, topic.partitions) for topic in request.topic_partitions)
+        named = await result_in_turns(distinct)
     deadline_ms = ctx.received_ms + request.timeout_ms
     try:
-        outcomes = await broker.controller.elect_leaders(partitions, election_type)
+        outcomes = await broker.controller.elect_leaders(named, election_type)
+        otherwise = NO_PARTITION
     except KafkaError as error:
         if error.code != ErrorCode.NOT_CONTROLLER:
             raise
-        outcomes = dict.fromkeys(partitions, error)  # an error of each partition, not of the response
+        outcomes, otherwise = {}, error.as_value()  # an error of each partition, not of the response
     elected = {tp: outcome async for tp, outcome in in_turns(outcomes.items()) if not isinstance(outcome, KafkaError)}
     late = await broker.topic_waits.wait_for_elected(elected, max(0, deadline_ms - broker.clock.monotonic_ms()))
     topics: dict[str, Pairs[int, KafkaError | None, PartitionResult]] = {}
-    async for tp, outcome in in_turns(outcomes.items()):
-        failed: KafkaError | None = None
+    async for tp in in_turns(named):
+        outcome, failed = outcomes.get(tp, otherwise), None
         if isinstance(outcome, KafkaError):
             if request.topic_partitions is None and outcome.code == ErrorCode.ELECTION_NOT_NEEDED:
                 continue
@@ -83,7 +78,6 @@ async def _elect(broker: Services, ctx: RequestContext, request: ElectLeadersReq
             topics[tp.topic] = Pairs(_result)
         topics[tp.topic].add(tp.partition, failed)
     await let_go(outcomes)
-    await let_go(partitions)
     ctx.reply(
         ElectLeadersResponse(
             replica_election_results=[

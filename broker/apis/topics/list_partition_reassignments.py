@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.authorization import authorize_cluster
-from odradek.controller.loop_turns import in_turns, let_go
+from odradek.broker.apis.named_partitions import NamedPartitions, named_partitions
+from odradek.controller.loop_turns import in_turns, result_in_turns
 from odradek.controller.model.acls import AclOperation
 from odradek.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
@@ -16,7 +17,6 @@ from odradek.protocol.messages.list_partition_reassignments import (
     OngoingPartitionReassignment,
     OngoingTopicReassignment,
 )
-from odradek.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
@@ -29,13 +29,10 @@ def handle(broker: Services, ctx: RequestContext, request: ListPartitionReassign
 
 
 async def _list(broker: Services, ctx: RequestContext, request: ListPartitionReassignmentsRequest) -> None:
-    wanted: set[TopicPartition] | None = None
+    wanted: NamedPartitions | None = None
     if request.topics is not None:
-        wanted = {
-            TopicPartition(topic.name, index)
-            async for topic in in_turns(request.topics)
-            async for index in in_turns(topic.partition_indexes)
-        }
+        named = named_partitions((topic.name, topic.partition_indexes) for topic in request.topics)
+        wanted = await result_in_turns(named)
     topics: dict[str, list[OngoingPartitionReassignment]] = {}
     async for tp, assignment in in_turns((await broker.controller.list_partition_reassignments(wanted)).items()):
         topics.setdefault(tp.topic, []).append(
@@ -53,5 +50,3 @@ async def _list(broker: Services, ctx: RequestContext, request: ListPartitionRea
             ],
         )
     )
-    if wanted is not None:
-        await let_go(wanted)

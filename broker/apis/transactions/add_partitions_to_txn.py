@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.authorization import EVERYTHING, authorize_cluster, filter_by_authorized, require
+from odradek.broker.apis.named_partitions import named_partitions
 from odradek.broker.apis.services import in_slices
 from odradek.broker.apis.transactions.fenced_producer import error_for_version
 from odradek.controller.model.acls import AclOperation, ResourceType
@@ -91,20 +92,22 @@ def _apply_one(
     authorized: Container[str],
     finish: Callable[[AddPartitionsToTxnResult], None],
 ) -> Steps:
-    named: dict[str, dict[int, ErrorCode]] = {}
-    """Why each partition cannot be added. A request of 1 MB may name 260,000 of them."""
+    named = yield from named_partitions((topic.name, topic.partitions) for topic in transaction.topics)
+    topics: list[AddPartitionsToTxnTopicResult] = []
+    """Those of the answer if any partition cannot be added."""
     is_any_refused = False
-    for topic in transaction.topics:
-        yield None
-        for index in topic.partitions:
-            error = _refusal(broker, TopicPartition(topic.name, index), version, authorized)
+    for name, indexes in named.by_topic.items():
+        results = Outcomes(_refused)
+        for index in indexes:
+            error = _refusal(broker, TopicPartition(name, index), version, authorized)
             is_any_refused = is_any_refused or error != ErrorCode.NONE
-            named.setdefault(topic.name, {})[index] = error
+            results.add(index, error)
             yield None
+        topics.append(AddPartitionsToTxnTopicResult(name=name, results_by_partition=results))
     if is_any_refused:
-        yield from _finish_refused(transaction, named, finish)
+        finish(AddPartitionsToTxnResult(transactional_id=transaction.transactional_id, topic_results=topics))
         return
-    partitions = yield from listed(TopicPartition(name, index) for name, found in named.items() for index in found)
+    partitions = yield from listed(named)
     producer = ProducerIdAndEpoch(transaction.producer_id, transaction.producer_epoch)
     coordinator = broker.transaction_coordinator
     if transaction.verify_only:
@@ -137,20 +140,9 @@ def _only_transaction(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnT
     )
 
 
-def _finish_refused(
-    transaction: AddPartitionsToTxnTransaction,
-    named: Mapping[str, Mapping[int, ErrorCode]],
-    finish: Callable[[AddPartitionsToTxnResult], None],
-) -> Steps:
-    """The partitions of which some are refused: of the others nothing is done."""
-    topics = []
-    for name, errors in named.items():
-        results = Outcomes(_result)
-        for index, error in errors.items():
-            results.add(index, ErrorCode.OPERATION_NOT_ATTEMPTED if error == ErrorCode.NONE else error)
-            yield None
-        topics.append(AddPartitionsToTxnTopicResult(name=name, results_by_partition=results))
-    finish(AddPartitionsToTxnResult(transactional_id=transaction.transactional_id, topic_results=topics))
+def _refused(index: int, code: int) -> AddPartitionsToTxnPartitionResult:
+    """With a partition that cannot be added: nothing is done with the others."""
+    return _result(index, ErrorCode.OPERATION_NOT_ATTEMPTED if code == ErrorCode.NONE else code)
 
 
 def _result(index: int, code: int) -> AddPartitionsToTxnPartitionResult:

@@ -9,10 +9,11 @@ Kafka: KafkaApis.handleWriteTxnMarkersRequest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Generator, Iterable, Mapping
+from typing import TYPE_CHECKING, TypeAlias
 
 from odradek.broker.apis.authorization import authorize, authorize_cluster
+from odradek.broker.apis.named_partitions import named_partitions
 from odradek.broker.apis.services import in_slices
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.controller.model.topic_names import GROUP_METADATA_TOPIC
@@ -38,7 +39,8 @@ if TYPE_CHECKING:
     from odradek.broker.network.requests.request import RequestContext
     from odradek.timer.sliced_work import Steps
 
-Errors = dict[TopicPartition, ErrorCode]
+_Results: TypeAlias = dict[str, Outcomes[int, WritableTxnMarkerPartitionResult]]
+"""Of one marker, by topic."""
 
 
 @in_slices
@@ -56,15 +58,15 @@ def apply(
     is_invalid = yield from listed(marker.producer_id < 0 or marker.producer_epoch < 0 for marker in request.markers)
     if any(is_invalid):
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka raises an exception when it builds the batch
-    errors: dict[int, Errors] = {}
+    results: dict[int, list[_Results]] = {}
     left = len(request.markers)
 
-    def finish(producer_id: int, found: Errors) -> None:
+    def finish(producer_id: int, found: _Results) -> None:
         nonlocal left
-        errors.setdefault(producer_id, {}).update(found)
+        results.setdefault(producer_id, []).append(found)
         left -= 1
         if not left:
-            broker.slices.submit(_respond(errors, respond))
+            broker.slices.submit(_respond(results, respond))
 
     if not left:
         respond(WriteTxnMarkersResponse())
@@ -73,31 +75,29 @@ def apply(
         yield None
 
 
-def _write(broker: Services, marker: WritableTxnMarker, finish: Callable[[int, Errors], None]) -> Steps:
+def _write(broker: Services, marker: WritableTxnMarker, finish: Callable[[int, _Results], None]) -> Steps:
     replicas = broker.replica_manager
-    errors: Errors = {}
+    found: _Results = {}
     batch = _batch(broker, marker)
     records: dict[TopicPartition, memoryview] = {}
-    for topic in marker.topics:
+    for topic_partition in (yield from named_partitions((t.name, t.partition_indexes) for t in marker.topics)):
+        partition = replicas.hosted(topic_partition)
+        if partition is None or partition.log is None:
+            _add(found, topic_partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        elif partition.log.config.record_version < MAGIC_V2:
+            _add(found, topic_partition, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT)
+        else:
+            records[topic_partition] = memoryview(bytearray(batch))
         yield None
-        for index in topic.partition_indexes:
-            topic_partition = TopicPartition(topic.name, index)
-            partition = replicas.hosted(topic_partition)
-            if partition is None or partition.log is None:
-                errors[topic_partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            elif partition.log.config.record_version < MAGIC_V2:
-                errors[topic_partition] = ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
-            else:
-                records[topic_partition] = memoryview(bytearray(batch))
-            yield None
     if not records:
-        finish(marker.producer_id, errors)
+        finish(marker.producer_id, found)
         return
 
     def written(results: Mapping[TopicPartition, LogAppendResult]) -> None:
-        errors.update((tp, result.error) for tp, result in results.items())
+        for topic_partition, result in results.items():
+            _add(found, topic_partition, result.error)
         _complete_offsets(broker, marker, results)
-        finish(marker.producer_id, errors)
+        finish(marker.producer_id, found)
 
     yield from replicas.append_in_steps(
         timeout_ms=broker.config.request_timeout_ms,
@@ -133,21 +133,40 @@ def _complete_offsets(
         )
 
 
-def _respond(errors: Mapping[int, Errors], respond: Callable[[WriteTxnMarkersResponse], None]) -> Steps:
+def _add(results: _Results, topic_partition: TopicPartition, error: int) -> None:
+    if topic_partition.topic not in results:
+        results[topic_partition.topic] = Outcomes(_result)
+    results[topic_partition.topic].add(topic_partition.partition, error)
+
+
+def _respond(
+    results_by_producer: Mapping[int, list[_Results]], respond: Callable[[WriteTxnMarkersResponse], None]
+) -> Steps:
     markers = []
-    for producer_id, found in errors.items():
-        topics: dict[str, Outcomes[int, WritableTxnMarkerPartitionResult]] = {}
-        for (name, index), error in found.items():
-            if name not in topics:
-                topics[name] = Outcomes(_result)
-            topics[name].add(index, error)
-            yield None
+    for producer_id, found in results_by_producer.items():
+        topics = found[0] if len(found) == 1 else (yield from _together(found))
         results = yield from listed(
             WritableTxnMarkerTopicResult(name=name, partitions=named) for name, named in topics.items()
         )
         markers.append(WritableTxnMarkerResult(producer_id=producer_id, topics=results))
         yield None
     respond(WriteTxnMarkersResponse(markers=markers))
+
+
+def _together(found: Iterable[_Results]) -> Generator[None, None, _Results]:
+    """The results of several markers of one producer: of a partition that is in more than one, the last one counts."""
+    errors: dict[TopicPartition, int] = {}
+    for results in found:
+        yield
+        for name, some in results.items():
+            for result in some:
+                errors[TopicPartition(name, result.partition_index)] = result.error_code
+                yield
+    topics: _Results = {}
+    for topic_partition, error in errors.items():
+        _add(topics, topic_partition, error)
+        yield
+    return topics
 
 
 def _result(index: int, code: int) -> WritableTxnMarkerPartitionResult:

@@ -22,12 +22,12 @@ STEPS = {
     "Produce": 1.9 / SMALL_REQUEST_PARTITIONS + DECODING,
     "Fetch without a session": 2.9 / PARTITIONS_A_STEP + DECODING,
     "DeleteRecords": 2,
-    "AddPartitionsToTxn": 2,
-    "WriteTxnMarkers": 2,
+    "AddPartitionsToTxn": 1.02,
+    "WriteTxnMarkers": 1.02,
     "StopReplica of what is not there": 3,
 }
-"""Steps per partition: reading it, for some requests more than once, and writing its result. Produce appends until a
-step has taken long: `ReplicaManager.append_in_steps`.
+"""Steps per partition: reading it, for some requests more than once, or many in one step, and writing its result.
+Produce appends until a step has taken long: `ReplicaManager.append_in_steps`.
 """
 
 
