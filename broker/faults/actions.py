@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from functools import partial
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, cast
 
 from odradek.broker.faults.answers.answer_bytes import AlteredAnswer, CorruptedRecords, with_wrong_crc
@@ -40,20 +41,22 @@ if TYPE_CHECKING:
     from odradek.timer.task import TimerTask
 
 MAX_REMEMBERED: Final = 100
-"""Questions of Metadata requests whose last answer is kept, while a rule needs them."""
+"""Questions of Metadata requests that are known as answered, and, while a rule needs them, their last answers."""
 
 LAST_BYTES_MS: Final = 10
 """Between the last bytes of half a frame and the end of the connection: the event loop may still hold the bytes."""
 
 
 class Actions:
-    """Does what actions say. `remembers_metadata`: a rule for stale metadata exists."""
+    """Does what actions say. `remembers_metadata`: a rule for stale metadata exists, so answers themselves are kept.
+    Without one it is kept which questions were answered.
+    """
 
     def __init__(self, dispatcher: Dispatcher, services: Services) -> None:
         self._dispatcher = dispatcher
         self._services = services
         self._pending: set[TimerTask] = set()
-        self._metadata: OrderedDict[bytes, MetadataResponse] = OrderedDict()
+        self._metadata: OrderedDict[bytes, MetadataResponse | None] = OrderedDict()
         self.remembers_metadata = False
         self._by_type: dict[type, Callable[..., bool | None]] = {
             rules.Error: self._error,
@@ -75,11 +78,15 @@ class Actions:
 
     def nothing(self, ctx: RequestContext, request: Request) -> None:
         """Handle the request as usual."""
-        if self.remembers_metadata and ctx.header.api_key == ApiKey.METADATA:
+        if ctx.header.api_key == ApiKey.METADATA:
             question = _question(ctx, request)
             self._apply(ctx, request, lambda response: self._remember(ctx, question, response))
         else:
             self._dispatcher.apply(ctx, request)
+
+    def has_answered(self, ctx: RequestContext, request: Request) -> bool:
+        """Whether this Metadata asks what was asked before and has its answer, so that metadata can be stale."""
+        return _question(ctx, request) in self._metadata
 
     def partitions_of_session(self, request: Request) -> list[tuple[str, int | None]]:
         return partitions_of(self._services.fetch_sessions, cast("FetchRequest", request))
@@ -306,7 +313,7 @@ class Actions:
         return True
 
     def _remember(self, ctx: RequestContext, question: bytes, response: Response | None) -> None:
-        self._metadata[question] = cast("MetadataResponse", response)
+        self._metadata[question] = cast("MetadataResponse", response) if self.remembers_metadata else None
         self._metadata.move_to_end(question)
         if len(self._metadata) > MAX_REMEMBERED:
             self._metadata.popitem(last=False)
@@ -332,7 +339,9 @@ class _Mute:
 
 
 def _question(ctx: RequestContext, request: Request) -> bytes:
-    return bytes([ctx.header.api_version]) + encode(request, ctx.header.api_version)
+    """The same for two requests only if they have the same version and content. Clients choose how long that is."""
+    content = encode(request, ctx.header.api_version)
+    return blake2b(content, digest_size=16, salt=bytes([ctx.header.api_version])).digest()
 
 
 def _encoding(ctx: RequestContext, response: Response, alter: Callable[[list[Part]], AlteredAnswer]) -> Steps:

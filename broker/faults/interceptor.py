@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.broker.faults.actions import Actions
 from odradek.broker.faults.matching import Facts, RuleState, keeps
-from odradek.broker.faults.record import MAX_EVENTS, MAX_TOPICS, EventKey, FaultEvent, FaultRecord
+from odradek.broker.faults.record import MAX_EVENTS, MAX_TOPICS, Asked, EventKey, FaultEvent, FaultRecord
 from odradek.broker.faults.rules.rule_texts import action_to_plain, rule_of
 from odradek.broker.faults.rules.rules import Match, Rule, StaleMetadata
 from odradek.protocol.api import API, ApiKey
@@ -32,8 +32,19 @@ MAX_CLIENTS: Final = 10_000
 """Connections that have a number, and pairs of a client id and an API whose requests are counted: clients choose both.
 """
 
+FIRST_REPEAT: Final = 2
+"""The number of the first Metadata that asks what was answered before, as `FaultEvent.call` says."""
+
 MAX_NAME: Final = 249
 """Characters of a client id or a topic that are looked at: Kafka's longest name of a topic. Clients choose both."""
+
+
+class Calls(NamedTuple):
+    """The numbers of a request, as `FaultEvent.call`; 0: it has none."""
+
+    all: int
+    repeats: int
+    """Of a Metadata that asks what was answered before, among these."""
 
 
 class FaultInterceptor:
@@ -47,7 +58,7 @@ class FaultInterceptor:
         self._by_api: dict[int, tuple[RuleState, ...]] = {}
         self._connections: OrderedDict[str, int] = OrderedDict()
         self._last_connection = 0
-        self._calls: dict[tuple[str, int, tuple[str, ...]], int] = {}
+        self._calls: dict[tuple[str, int, Asked, bool], int] = {}
         self._events: list[FaultEvent] = []
         self._is_cut_off = False
         self._replayed: dict[EventKey, FaultEvent] | None = None
@@ -102,42 +113,50 @@ class FaultInterceptor:
         if ctx.connection.is_own_broker:
             self._dispatcher.apply(ctx, request)
             return
-        call = self._count(ctx, request)
+        calls = self._count(ctx, request)
         rules = None if self._replayed is not None else self._rules_of(ctx.header.api_key)
         if rules == ():
-            self._dispatcher.apply(ctx, request)
+            self.actions.nothing(ctx, request)
             return
         facts = self._facts(ctx, request)
         if rules is None:
-            self._play(ctx, request, facts, call)
+            self._play(ctx, request, facts, calls)
             return
         now_ms = self._services.clock.monotonic_ms()
         for state in rules:
             if state.fires(facts, now_ms):
                 if self.actions.do(state.rule.action, keeps(state.rule.match), ctx, request):
-                    state.events += self._note(facts, call, state.rule, state.rule.name or str(state.id))
+                    state.events += self._note(facts, calls, state.rule, state.rule.name or str(state.id))
                 else:
                     state.fired -= 1
                 return
         self.actions.nothing(ctx, request)
 
-    def _play(self, ctx: RequestContext, request: Request, facts: Facts, call: int) -> None:
-        assert self._replayed is not None
-        name = API[facts.header.api_key].name
-        topics = _topics(facts) if facts.header.api_key == ApiKey.METADATA else ()
-        event = self._replayed.pop((facts.header.client_id[:MAX_NAME], name, topics, call), None)
+    def _play(self, ctx: RequestContext, request: Request, facts: Facts, calls: Calls) -> None:
+        event = self._event_for(facts, calls)
         if event is not None and self.difference is None:
             seen = (facts.header.api_version, _topics(facts))
             if seen == (event.version, event.topics):
                 rule = rule_of(event.fault)
-                if self.actions.do(rule.action, keeps(rule.match), ctx, request):
-                    self._note(facts, call, rule, event.rule)
+                is_done = self.actions.do(rule.action, keeps(rule.match), ctx, request)
+                assert is_done, "a Metadata has the number of a repeat only if there is an answer to repeat"
+                self._note(facts, calls, rule, event.rule)
                 return
             self.difference = (
-                f"request {call} of {name} from {facts.header.client_id!r} was version {event.version} with the topics "
-                f"{list(event.topics)} when it was recorded, and is version {seen[0]} with {list(seen[1])}"
+                f"request {event.call} of {event.api} from {facts.header.client_id!r} was version {event.version} with "
+                f"the topics {list(event.topics)} when it was recorded, and is version {seen[0]} with {list(seen[1])}"
             )
         self.actions.nothing(ctx, request)
+
+    def _event_for(self, facts: Facts, calls: Calls) -> FaultEvent | None:
+        """Take the event of this request out of those that are to be replayed."""
+        assert self._replayed is not None
+        client_id, api = facts.header.client_id[:MAX_NAME], API[facts.header.api_key].name
+        asked = _asked(facts)
+        event = self._replayed.pop((client_id, api, asked, False, calls.all), None)
+        if event is None and calls.repeats:
+            event = self._replayed.pop((client_id, api, asked, True, calls.repeats), None)
+        return event
 
     def _rules_of(self, key: int) -> tuple[RuleState, ...]:
         found = self._by_api.get(key)
@@ -168,17 +187,25 @@ class FaultInterceptor:
                 self._connections.popitem(last=False)
         return number
 
-    def _count(self, ctx: RequestContext, request: Request) -> int:
-        """The number of the request as `FaultEvent.call`; 0 when there are too many clients."""
-        topics = _topics(self._facts(ctx, request)) if ctx.header.api_key == ApiKey.METADATA else ()
-        key = (ctx.header.client_id[:MAX_NAME], ctx.header.api_key, topics)
-        call = self._calls.get(key, 0)
-        if not call and len(self._calls) >= MAX_CLIENTS:
-            return 0
-        self._calls[key] = call + 1
-        return call + 1
+    def _count(self, ctx: RequestContext, request: Request) -> Calls:
+        """The numbers of the request."""
+        name, key = ctx.header.client_id[:MAX_NAME], ctx.header.api_key
+        if key != ApiKey.METADATA:
+            return Calls(self._next((name, key, (), False), 1), 0)
+        asked = _asked(self._facts(ctx, request))
+        call = self._next((name, key, asked, False), 1)
+        is_repeat = self.actions.has_answered(ctx, request)
+        return Calls(call, self._next((name, key, asked, True), FIRST_REPEAT) if is_repeat else 0)
 
-    def _note(self, facts: Facts, call: int, rule: Rule, name: str) -> list[FaultEvent]:
+    def _next(self, key: tuple[str, int, Asked, bool], first: int) -> int:
+        """The next number of this kind of requests; 0 when there are too many kinds."""
+        call = self._calls.get(key)
+        if call is None and len(self._calls) >= MAX_CLIENTS:
+            return 0
+        self._calls[key] = call = first if call is None else call + 1
+        return call
+
+    def _note(self, facts: Facts, calls: Calls, rule: Rule, name: str) -> list[FaultEvent]:
         """The event that is recorded; none if the record is full."""
         if len(self._events) >= MAX_EVENTS:
             self._is_cut_off = True
@@ -190,8 +217,9 @@ class FaultInterceptor:
             client_id=header.client_id[:MAX_NAME],
             api=API[header.api_key].name,
             version=header.api_version,
-            call=call,
+            call=calls.repeats if isinstance(rule.action, StaleMetadata) else calls.all,
             topics=_topics(facts),
+            all_topics=header.api_key == ApiKey.METADATA and facts.means_all_topics,
             connection=facts.connection,
             correlation_id=header.correlation_id,
             fault=action_to_plain(rule.action) | _part_of(rule.match),
@@ -203,6 +231,12 @@ class FaultInterceptor:
 
 def _topics(facts: Facts) -> tuple[str, ...]:
     return tuple(sorted({topic[:MAX_NAME] for topic, _ in facts.partitions})[:MAX_TOPICS])
+
+
+def _asked(facts: Facts) -> Asked:
+    if facts.header.api_key != ApiKey.METADATA:
+        return ()
+    return None if facts.means_all_topics else _topics(facts)
 
 
 def _part_of(match: Match) -> dict[str, object]:

@@ -1,7 +1,8 @@
 """What faults did, as a value that can be stored and replayed.
 
 A request is identified by its client id, its API and how many requests of this client id and API came before it. That
-is the same in two runs of a test, while correlation ids, ports and the order among clients may differ.
+is the same in two runs of a test, while correlation ids, ports and the order among clients may differ. Requests for
+metadata are told apart further, because clients send them at times of their own: see `FaultEvent.call`.
 """
 
 from __future__ import annotations
@@ -34,8 +35,17 @@ _KEYS: Final = (
     "fault",
 )
 
+_LATER_KEYS: Final = ("all_topics",)
+"""That records from before do not have."""
 
-EventKey = tuple[str, str, tuple[str, ...], int]
+Asked = tuple[str, ...] | None
+"""What a Metadata request asks for: the first topics that it names, sorted; None: all topics, as in the protocol. Empty
+for requests of other APIs.
+"""
+
+EventKey = tuple[str, str, Asked, bool, int]
+
+_STALE_METADATA: Final = "stale_metadata"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,10 +61,14 @@ class FaultEvent:
     version: int
     call: int
     """Of the requests of this client id and API, from 1. A Metadata counts among those with the same topics: a client
-    that connects asks for the brokers at a moment of its own.
+    that connects asks for the brokers at a moment of its own. One that is answered with stale metadata counts among
+    those that asked what had been answered before, from 2: all that came before them are the first, because it depends
+    on the time that an answer takes how often a client asks until it has one.
     """
     topics: tuple[str, ...]
     """The first topics that the request names, sorted."""
+    all_topics: bool = False
+    """A Metadata for all topics, which names none."""
     connection: int
     correlation_id: int
     fault: Plain
@@ -62,11 +76,14 @@ class FaultEvent:
 
     @property
     def key(self) -> EventKey:
-        """What a request has that is answered as recorded: client id, API, the topics of a Metadata, `call`."""
-        return self.client_id, self.api, self.topics if self.api == "Metadata" else (), self.call
+        """What a request has that is answered as recorded: client id, API, what a Metadata asks for, whether `call`
+        counts those that were answered before, `call`.
+        """
+        asked = () if self.api != "Metadata" else None if self.all_topics else self.topics
+        return self.client_id, self.api, asked, self.fault["action"] == _STALE_METADATA, self.call
 
     def to_plain(self) -> Plain:
-        return {key: getattr(self, key) for key in _KEYS} | {"topics": list(self.topics)}
+        return {key: getattr(self, key) for key in (*_KEYS, *_LATER_KEYS)} | {"topics": list(self.topics)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,11 +131,14 @@ class FaultRecord:
 
 
 def _event(plain: object, where: str) -> FaultEvent:
-    if not isinstance(plain, Mapping) or plain.keys() != {*_KEYS}:
-        raise RuleError(where, f"has not exactly the keys {', '.join(sorted(_KEYS))}")
+    if not isinstance(plain, Mapping) or {*plain.keys(), *_LATER_KEYS} != {*_KEYS, *_LATER_KEYS}:
+        raise RuleError(where, f"has not exactly the keys {', '.join(sorted((*_KEYS, *_LATER_KEYS)))}")
     topics, fault = plain["topics"], plain["fault"]
     if not isinstance(topics, list) or not all(isinstance(topic, str) for topic in topics):
         raise RuleError(f"{where}.topics", "is no list of texts")
+    all_topics = plain.get("all_topics", None if plain["api"] == "Metadata" and not topics else False)
+    if not isinstance(all_topics, bool):
+        raise RuleError(f"{where}.all_topics", "is neither true nor false, and the request names no topics")
     if not isinstance(fault, Mapping):
         raise RuleError(f"{where}.fault", "is no object")
     api_key(plain["api"])
@@ -129,6 +149,7 @@ def _event(plain: object, where: str) -> FaultEvent:
         client_id=_text(plain["client_id"], f"{where}.client_id"),
         api=_text(plain["api"], f"{where}.api"),
         topics=tuple(topics),
+        all_topics=all_topics,
         correlation_id=_whole(plain["correlation_id"], f"{where}.correlation_id", -INT_MAX - 1),
         fault=dict(fault),
         number=numbers["number"],

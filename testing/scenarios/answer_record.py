@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.faults.record import MAX_TOPICS, FaultEvent, FaultRecord
+from odradek.broker.faults.record import MAX_TOPICS, Asked, FaultEvent, FaultRecord
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,12 +22,13 @@ WAITING_APIS: Final = frozenset({"Fetch", "JoinGroup", "SyncGroup"})
 
 def record_of(requests: Sequence[RecordedRequest], rule: str, *, slow_ms: int = 0) -> FaultRecord:
     """The requests with an error, and with `slow_ms` those that took as long or longer, among all that came."""
-    calls: Counter[tuple[str, str, tuple[str, ...]]] = Counter()
+    calls: Counter[tuple[str, str, Asked]] = Counter()
     connections: dict[str, int] = {}
     events: list[FaultEvent] = []
     for request in sorted(requests, key=lambda each: each.received_ms):
         topics = tuple(sorted(request.topics)[:MAX_TOPICS])
-        counted = (request.client_id, request.api, topics if request.api == "Metadata" else ())
+        all_topics = _is_for_all_topics(request)
+        counted = (request.client_id, request.api, () if request.api != "Metadata" else None if all_topics else topics)
         calls[counted] += 1
         connection = connections.setdefault(request.connection.connection_id, len(connections) + 1)
         fault = _fault(request, slow_ms)
@@ -41,12 +42,20 @@ def record_of(requests: Sequence[RecordedRequest], rule: str, *, slow_ms: int = 
                     version=request.version,
                     call=calls[counted],
                     topics=topics,
+                    all_topics=all_topics,
                     connection=connection,
                     correlation_id=request.correlation_id,
                     fault=fault,
                 )
             )
     return FaultRecord(events=tuple(events))
+
+
+def _is_for_all_topics(request: RecordedRequest) -> bool:
+    if request.api != "Metadata" or request.encoded_body is None:
+        return False
+    topics = request.body["topics"]
+    return topics is None or (not topics and request.version == 0)
 
 
 def _fault(request: RecordedRequest, slow_ms: int) -> dict[str, object] | None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MAX_BODY_BYTES: Final = 128 * 1024
-"""A body is parsed in one turn of the event loop. The worst case, lists in lists, takes 25 ms; the 600 events of a
+"""A body is parsed in one turn of the event loop. The worst case, lists in lists, takes 25 ms; the 500 events of a
 record that fit in take 15 ms.
 """
 

@@ -26,8 +26,15 @@ RECORD = FaultRecord(events=(EVENT,))
 def test_a_record_goes_through_json_unchanged() -> None:
     assert FaultRecord.of_json(RECORD.to_json()) == RECORD
     assert RECORD.sequence() == [("me", "Produce", 3, "error")]
-    assert EVENT.key == ("me", "Produce", (), 3)
-    assert replace(EVENT, api="Metadata").key == ("me", "Metadata", ("t",), 3)
+
+
+def test_requests_for_metadata_are_told_apart_by_what_they_ask_for() -> None:
+    assert EVENT.key == ("me", "Produce", (), False, 3)
+    asks = replace(EVENT, api="Metadata")
+    assert asks.key == ("me", "Metadata", ("t",), False, 3)
+    assert replace(asks, topics=()).key == ("me", "Metadata", (), False, 3)
+    assert replace(asks, topics=(), all_topics=True).key == ("me", "Metadata", None, False, 3)
+    assert replace(asks, fault={"action": "stale_metadata"}).key == ("me", "Metadata", ("t",), True, 3)
 
 
 def damaged(**changes: object) -> str:
@@ -49,6 +56,7 @@ def damaged(**changes: object) -> str:
         ('{"format": 1, "events": [{}]}', "events[0]"),
         (damaged(more=1), "events[0]"),
         (damaged(topics="t"), "events[0].topics"),
+        (damaged(all_topics=None), "events[0].all_topics"),
         (damaged(fault=3), "events[0].fault"),
         (damaged(fault={"action": "explode"}), "action"),
         (damaged(api="Teleport"), "api"),
@@ -61,3 +69,16 @@ def test_what_is_no_record_is_refused(text: str, place: str) -> None:
     with pytest.raises(RuleError) as refused:
         FaultRecord.of_json(text)
     assert refused.value.key == place
+
+
+def test_a_record_from_before_is_read_if_it_says_what_was_asked_for() -> None:
+    plain = EVENT.to_plain()
+    del plain["all_topics"]
+    asks = plain | {"api": "Metadata"}
+    assert FaultRecord.of_plain({"format": 1, "events": [plain, asks]}).events == (
+        EVENT,
+        replace(EVENT, api="Metadata"),
+    )
+    with pytest.raises(RuleError) as refused:  # all topics, or none: that was not recorded
+        FaultRecord.of_plain({"format": 1, "events": [asks | {"topics": []}]})
+    assert refused.value.key == "events[0].all_topics"

@@ -3,9 +3,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from odradek.broker.faults.record import FaultRecord
+from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.codec import encode
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from odradek.protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
+from odradek.testing.observations.recorded_request import RecordedRequest
 from odradek.testing.scenarios.answer_record import record_of
 from tests.unit.testing.observations.test_recorded_request import ANSWER, BODY, recorded
 
@@ -50,3 +53,21 @@ def test_without_a_limit_no_wait_is_an_event() -> None:
 def test_requests_that_wait_for_other_clients_are_not_slow() -> None:
     waiting = replace(recorded(None, (ANSWER,)), api="Fetch", duration_ms=5_000)
     assert record_of([waiting], "disk", slow_ms=300).events == ()
+
+
+def asked(topics: list[MetadataRequestTopic] | None, version: int = 9) -> RecordedRequest:
+    body = encode(MetadataRequest(topics=topics), version)
+    metadata = {"api": "Metadata", "api_key": ApiKey.METADATA, "version": version}
+    return replace(recorded(body, None), duration_ms=500, **metadata)
+
+
+def test_metadata_for_all_topics_is_told_from_metadata_for_none() -> None:
+    came = [asked([]), asked(None), asked([MetadataRequestTopic(name="t")]), asked([], version=0), asked([])]
+    record = record_of(came, "disk", slow_ms=300)
+    assert [(event.call, event.topics, event.all_topics) for event in record.events] == [
+        (1, (), False),
+        (1, (), True),
+        (1, ("t",), False),
+        (2, (), True),
+        (2, (), False),
+    ]
