@@ -30,7 +30,7 @@ class NamedPartitions:
         return (TopicPartition(topic, index) for topic, indexes in self.by_topic.items() for index in indexes)
 
 
-def named_partitions(topics: Iterable[tuple[str, list[int]]]) -> Generator[None, None, NamedPartitions]:
+def named_partitions(topics: Iterable[tuple[str, Sequence[int]]]) -> Generator[None, None, NamedPartitions]:
     """From (topic, indexes), a step for each at least. What is named twice is there once."""
     by_topic: dict[str, Sequence[int]] = {}
     copies: dict[str, list[int]] = {}

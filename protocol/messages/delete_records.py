@@ -8,6 +8,8 @@ v2   flexible
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from odradek.protocol.codec.schema import Request, Response, Struct, array, int16, int32, int64, string
 
 
@@ -34,7 +36,7 @@ class DeleteRecordsPartitionResult(Struct):
 
 class DeleteRecordsTopicResult(Struct):
     name: str = string("0+")
-    partitions: list[DeleteRecordsPartitionResult] = array(DeleteRecordsPartitionResult, "0+")
+    partitions: Sequence[DeleteRecordsPartitionResult] = array(DeleteRecordsPartitionResult, "0+")
 
 
 class DeleteRecordsResponse(Response, key=21, versions="0-2", flexible="2+"):

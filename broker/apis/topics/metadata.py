@@ -94,7 +94,7 @@ def handle(broker: Services, ctx: RequestContext, request: MetadataRequest) -> S
     unknown: list[str] = []
     if len(found) < len(names):
         known = yield from distinct(topic.name for topic in found)
-        missing = yield from chosen(names, lambda name: name not in known)
+        missing = names if not known else (yield from chosen(names, lambda name: name not in known))
         may_create = broker.config.auto_create_topics_enable and request.allow_auto_topic_creation and not all_topics
         if may_create:
             creatable = yield from _creatable(broker, ctx, missing)
@@ -204,7 +204,9 @@ def _response(
             yield
             with_operations(topic)
     answers: Sequence[MetadataResponseTopic] = topics + refused
-    if unknown:
+    if unknown and not answers:
+        answers = Mapped(answer, unknown)
+    elif unknown:
         mixed: list[MetadataResponseTopic | str] = [*topics, *unknown, *refused]
         answers = Mapped(answer, mixed)
     response = MetadataResponse(

@@ -21,7 +21,7 @@ DECODING = 0.9 / ELEMENTS_A_STEP
 STEPS = {
     "Produce": 1.9 / SMALL_REQUEST_PARTITIONS + DECODING,
     "Fetch without a session": 2.9 / PARTITIONS_A_STEP + DECODING,
-    "DeleteRecords": 2,
+    "DeleteRecords": 1.02,
     "AddPartitionsToTxn": 1.02,
     "WriteTxnMarkers": 1.02,
     "StopReplica of what is not there": 3,
