@@ -35,8 +35,10 @@ from odradek.protocol.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
+    LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionData,
+    SnapshotId,
 )
 from odradek.protocol.records.layout import MAGIC_V0, MAGIC_V1
 from odradek.protocol.topic_partition import TopicPartition
@@ -56,6 +58,12 @@ FUTURE_REPLICA_ID = -3
 INT32_SIZE = 4
 
 NO_PARTITIONS: Final[Set[PartitionFetch]] = frozenset()
+
+NO_EPOCH: Final = EpochEndOffset()
+NO_LEADER: Final = LeaderIdAndEpoch()
+NO_SNAPSHOT: Final = SnapshotId()
+NONE_ABORTED: Final[list[AbortedTransaction]] = []
+"""Most partitions of most answers have these, so they are shared, and never changed."""
 
 LAST_MAGIC_0_VERSION = 1
 FIRST_V2_BATCH_VERSION = 4
@@ -208,7 +216,16 @@ def _params(broker: Services, ctx: RequestContext, request: FetchRequest, asked_
 
 
 def _error(fetch: PartitionFetch, code: ErrorCode) -> PartitionData:
-    return PartitionData(partition_index=fetch.partition, error_code=code, high_watermark=-1, records=b"")
+    return PartitionData(
+        partition_index=fetch.partition,
+        error_code=code,
+        high_watermark=-1,
+        diverging_epoch=NO_EPOCH,
+        current_leader=NO_LEADER,
+        snapshot_id=NO_SNAPSHOT,
+        aborted_transactions=NONE_ABORTED,
+        records=b"",
+    )
 
 
 def _unconvertible(fetch: PartitionFetch, code: ErrorCode) -> PartitionData:
@@ -238,6 +255,7 @@ def _respond(
         data = _partition_data(broker, ctx.times, result, version, is_follower, to_convert)
         if version >= 16 and result.error in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
             topic_partition = TopicPartition(result.fetch.topic or "", result.fetch.partition)
+            data.current_leader = LeaderIdAndEpoch()
             name_leader(broker, ctx, topic_partition, data.current_leader, endpoints, NodeEndpoint)
         answers.append((result.fetch, data))
     answers += erroneous
@@ -401,6 +419,9 @@ def _partition_data(
         high_watermark=result.high_watermark,
         last_stable_offset=result.last_stable_offset,
         log_start_offset=result.log_start_offset,
+        diverging_epoch=NO_EPOCH,
+        current_leader=NO_LEADER,
+        snapshot_id=NO_SNAPSHOT,
         records=b"",
         aborted_transactions=None,
         preferred_read_replica=result.preferred_read_replica,
