@@ -49,7 +49,6 @@ def _named(*names: str, **renamed: str) -> dict[str, str]:
 
 
 _INDEXES = _named(partition_index=ITSELF)
-_TOPICS_OF_NAMES = Entities("topics", "results", _named("name"))
 _RESOURCES = _named("resource_type", "resource_name")
 
 _WITHOUT_MESSAGE: Final = frozenset({ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE})
@@ -59,20 +58,8 @@ _WITH_DEFAULT_MESSAGE: Final = frozenset({ApiKey.DESCRIBE_CONFIGS, ApiKey.ALTER_
 """Responses whose error message is always that of the code, and never the reason."""
 
 ENTITIES: Final[Mapping[ApiKey, tuple[Entities, ...]]] = {
-    ApiKey.OFFSET_COMMIT: (
-        Entities("topics", "topics", _named("name"), Entities("partitions", "partitions", _named("partition_index"))),
-    ),
     ApiKey.OFFSET_FETCH: (Entities("groups", "groups", _named("group_id")),),
-    ApiKey.FIND_COORDINATOR: (Entities("coordinator_keys", "coordinators", _named(key=ITSELF)),),
     ApiKey.DESCRIBE_GROUPS: (Entities("groups", "groups", _named(group_id=ITSELF)),),
-    ApiKey.CREATE_TOPICS: (Entities("topics", "topics", _named("name")),),
-    ApiKey.DELETE_TOPICS: (
-        Entities("topics", "responses", _named("name", "topic_id")),
-        Entities("topic_names", "responses", _named(name=ITSELF)),
-    ),
-    ApiKey.DELETE_RECORDS: (
-        Entities("topics", "topics", _named("name"), Entities("partitions", "partitions", _named("partition_index"))),
-    ),
     ApiKey.ADD_PARTITIONS_TO_TXN: (
         Entities(
             "v3_and_below_topics",
@@ -97,16 +84,7 @@ ENTITIES: Final[Mapping[ApiKey, tuple[Entities, ...]]] = {
     ApiKey.DESCRIBE_CONFIGS: (Entities("resources", "results", _RESOURCES),),
     ApiKey.ALTER_CONFIGS: (Entities("resources", "responses", _RESOURCES),),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: (Entities("resources", "responses", _RESOURCES),),
-    ApiKey.CREATE_PARTITIONS: (_TOPICS_OF_NAMES,),
     ApiKey.DELETE_GROUPS: (Entities("groups_names", "results", _named(group_id=ITSELF)),),
-    ApiKey.ELECT_LEADERS: (
-        Entities(
-            "topic_partitions",
-            "replica_election_results",
-            _named("topic"),
-            Entities("partitions", "partition_result", _named(partition_id=ITSELF)),
-        ),
-    ),
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: (
         Entities(
             "topics", "responses", _named("name"), Entities("partitions", "partitions", _named("partition_index"))
@@ -231,14 +209,6 @@ def _join_group(request: Request, response: Response, version: int) -> Generator
     response.protocol_name = None if version >= 7 else ""  # type: ignore[attr-defined]
 
 
-def _find_coordinator(request: Request, response: Response, version: int) -> Generator[None, None, None]:
-    for node in (response, *response.coordinators):  # type: ignore[attr-defined]
-        yield
-        if node is not response or version < 4:
-            node.node_id = node.port = -1
-            node.host = ""
-
-
 def _init_producer_id(request: Request, response: Response, version: int) -> Generator[None, None, None]:
     yield
     response.producer_id = response.producer_epoch = -1  # type: ignore[attr-defined]
@@ -271,7 +241,6 @@ def _alter_user_scram_credentials(request: Request, response: Response, version:
 _SENTINELS: Final = {
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _alter_user_scram_credentials,
     ApiKey.JOIN_GROUP: _join_group,
-    ApiKey.FIND_COORDINATOR: _find_coordinator,
     ApiKey.INIT_PRODUCER_ID: _init_producer_id,
     ApiKey.DESCRIBE_CLIENT_QUOTAS: _describe_client_quotas,
     ApiKey.ALTER_CLIENT_QUOTAS: _alter_client_quotas,

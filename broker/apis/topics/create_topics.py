@@ -149,7 +149,10 @@ def _result(broker: Services, ctx: RequestContext, result: TopicResult, *, tells
 def error_response(
     request: CreateTopicsRequest, version: int, code: ErrorCode, message: str | None
 ) -> Generator[None, None, CreateTopicsResponse]:
+    """Where the broker is not the controller, Kafka leaves its messages empty."""
+    shown = "" if code == ErrorCode.NOT_CONTROLLER else message
     topics = yield from listed(
-        CreatableTopicResult(name=topic.name, error_code=code, configs=[]) for topic in request.topics
+        CreatableTopicResult(name=topic.name, error_code=code, error_message=shown, configs=[])
+        for topic in request.topics
     )
     return CreateTopicsResponse(topics=topics)

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+from importlib import import_module
+
 import pytest
 
-from odradek.broker.error_responses import ENTITIES, error_response
+from odradek.broker.apis import HANDLERS
+from odradek.broker.dispatch import Route
+from odradek.broker.error_responses import ENTITIES
 from odradek.protocol.api import API, ApiKey
 from odradek.protocol.codec.codec import decode, encode
 from odradek.protocol.codec.mapped import Mapped
@@ -16,16 +20,26 @@ CODE = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 VERSIONS = [(key, version) for key, spec in API.items() for version in range(spec.min_version, spec.max_version + 1)]
 
 
-def refuse(request: Request, version: int) -> Response:
-    key = ApiKey(request.API_KEY)
-    return run_through(error_response(key, API[key].response_type(), request, version, CODE, "no"))
+def refuse(request: Request, version: int, code: ErrorCode = CODE) -> Response:
+    """What the broker answers: with the function beside the handler, if there is one, else by the table."""
+    spec = API[ApiKey(request.API_KEY)]
+    handler = import_module(HANDLERS[spec.key])
+    response = run_through(Route(spec, handler).failed(request, version, code, "no"))
+    assert response is not None
+    return response
 
 
 @pytest.mark.parametrize(("key", "version"), VERSIONS)
 def test_error_response_of_every_api_and_version_can_be_sent(key: ApiKey, version: int) -> None:
-    response = refuse(API[key].request_type()(), version)
+    response = refuse(build(key, **({"acks": 1} if key == ApiKey.PRODUCE else {})), version)
     data = encode(response, version)
-    assert decode(API[key].response_type(), memoryview(data), version) == response
+    decoded = decode(API[key].response_type(), memoryview(data), version)
+    assert encode(decoded, version) == data
+
+
+@pytest.mark.parametrize("key", ENTITIES)
+def test_an_api_with_a_function_of_its_own_is_not_in_the_table(key: ApiKey) -> None:
+    assert not hasattr(import_module(HANDLERS[key]), "error_response")
 
 
 def test_table_names_fields_that_exist() -> None:
@@ -41,10 +55,11 @@ def test_code_at_the_top() -> None:
     assert response.error_code == CODE  # type: ignore[attr-defined]
 
 
-def test_code_and_message_for_every_topic() -> None:
-    response = refuse(build(ApiKey.CREATE_TOPICS, topics=[{"name": "a"}, {"name": "b"}]), 7)
+@pytest.mark.parametrize(("code", "message"), [(CODE, "no"), (ErrorCode.NOT_CONTROLLER, "")])
+def test_code_and_message_for_every_topic(code: ErrorCode, message: str) -> None:
+    response = refuse(build(ApiKey.CREATE_TOPICS, topics=[{"name": "a"}, {"name": "b"}]), 7, code)
     found = [(topic.name, topic.error_code, topic.error_message) for topic in response.topics]  # type: ignore[attr-defined]
-    assert found == [("a", CODE, "no"), ("b", CODE, "no")]
+    assert found == [("a", code, message), ("b", code, message)]
 
 
 def test_code_for_every_partition() -> None:
