@@ -27,7 +27,7 @@ COUNT_MAPPED_BLOCKS = """
     before = libc.mallinfo().hblks
     large = bytearray(MMAP_THRESHOLD_BYTES)
     after_large = libc.mallinfo().hblks
-    small = bytearray(MMAP_THRESHOLD_BYTES - 4096)
+    small = bytes(256 * 1024)  # what the event loops read into
     print(is_set, after_large - before, libc.mallinfo().hblks - after_large)
 """
 
