@@ -12,16 +12,17 @@ Kafka: KafkaApis.handleFetchRequest.
 
 from __future__ import annotations
 
-from collections.abc import Container, Generator, Iterable, Iterator, Sequence, Set
+from collections.abc import Container, Generator, Sequence, Set
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.apis.authorization import EVERYTHING, authorize, filter_by_authorized
 from odradek.broker.apis.leaders import name_leader
 from odradek.broker.apis.records.isolation import READ_UNCOMMITTED, require_isolation_level
+from odradek.broker.apis.records.sent_records import account
 from odradek.broker.apis.services import SMALL_REQUEST_PARTITIONS, now_or_in_slices
 from odradek.broker.fetch.fetch_context import AskedBy, FetchContext, new_context
-from odradek.broker.fetch.fetch_session import PARTITIONS_A_STEP, Answers, PartitionFetch, records_size
+from odradek.broker.fetch.fetch_session import PARTITIONS_A_STEP, Answers, PartitionFetch
 from odradek.broker.fetch.lazy_down_conversion import LazyDownConversionRecords, convert_firsts
 from odradek.broker.fetch.replica_selector import ClientMetadata
 from odradek.broker.fetch.results import FetchParams, LogReadResult
@@ -42,15 +43,13 @@ from odradek.protocol.messages.fetch import (
 )
 from odradek.protocol.records.layout import MAGIC_V0, MAGIC_V1
 from odradek.protocol.topic_partition import TopicPartition
-from odradek.storage.segment.fetch_data import EMPTY_RECORDS, FetchIsolation
+from odradek.storage.segment.fetch_data import FetchIsolation
 from odradek.storage.segment.file_records import FileRegion
 from odradek.timer.sliced_work import Wait, listed, run_through
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
-    from odradek.broker.meters.broker_topic_stats import BrokerTopicStats
     from odradek.broker.network.requests.request import RequestContext, RequestTimes
-    from odradek.broker.partition.hosted_partitions import HostedPartitions
     from odradek.timer.sliced_work import Steps
 
 FUTURE_REPLICA_ID = -3
@@ -270,7 +269,7 @@ def _respond(
     response.node_endpoints = list(endpoints.values())
     stats = broker.replica_manager.partitions.topic_stats
     if is_follower or stats is not None:
-        work = _account(broker, ctx, response, replica_id, stats, None if to_convert else answers)
+        work = account(broker, ctx, response, replica_id, stats, None if to_convert else answers)
         if work is not None:
             yield from work
     if to_convert:
@@ -302,106 +301,10 @@ def _reply_converted(
     convert_firsts([records for _, records in to_convert], broker.io_pool, converted)
 
 
-def _account(
-    broker: Services,
-    ctx: RequestContext,
-    response: FetchResponse,
-    replica_id: int,
-    stats: BrokerTopicStats | None,
-    answers: Answers | None,
-) -> Iterable[Wait | None] | None:
-    """Count what is sent for the metrics and, to a follower, for the throttle. `answers`: None if any has records to
-    convert. No generator for the most frequent response, to a consumer and with one partition: that would cost as much
-    as the counting.
-    """
-    if replica_id >= 0:
-        return _account_for_follower(broker, ctx, response, replica_id, stats)
-    assert stats is not None, "metrics are on"
-    if answers is None or len(answers) != 1:
-        return _account_for_topics(stats, response, None if answers is None else ctx)
-    ((fetch, data),) = answers
-    records = data.records
-    if type(records) is FileRegion:  # the most frequent type; an isinstance with all of them costs as much as the rest
-        stats.topics[fetch.topic or ""].bytes_out += records.size_in_bytes
-    elif size := records_size(data):
-        stats.topics[fetch.topic or ""].bytes_out += size
-    counter = ctx.counter
-    if counter is not None and response.responses and not (data.error_code or response.error_code):
-        counter.plain += 1
-        ctx.counter = None
-    return None
-
-
-def _account_for_topics(
-    stats: BrokerTopicStats, response: FetchResponse, counted: RequestContext | None
-) -> Iterator[None]:
-    """`counted`: the request, if its error codes can be counted, too; None while records are to be converted."""
-    partitions = 0
-    has_errors = response.error_code != ErrorCode.NONE
-    for number, topic in enumerate(response.responses):
-        if number:
-            yield None
-        size = 0
-        partitions += len(topic.partitions)
-        for data in topic.partitions:
-            records = data.records
-            if records is EMPTY_RECORDS:  # read without an error, as most partitions of a large fetch are
-                continue
-            if type(records) is FileRegion:  # as in `_account`
-                size += records.size_in_bytes
-            else:
-                size += records_size(data)
-                has_errors = has_errors or data.error_code != ErrorCode.NONE
-        if size:
-            stats.sent(topic.topic, size)
-    if counted is not None and counted.counter is not None and not has_errors:
-        counted.counter.plain += 1
-        counted.counter.plain_codes += partitions - 1
-        counted.counter = None
-
-
-def _account_for_follower(
-    broker: Services, ctx: RequestContext, response: FetchResponse, replica_id: int, stats: BrokerTopicStats | None
-) -> Steps:
-    """Count what is sent for the metrics and for the throttle."""
-    if stats is not None:
-        yield from _count_replicated(stats, broker.replica_manager.partitions, response, replica_id)
-    if ctx.times is not None:
-        broker.quotas.request.charge_exempt(ctx)
-    yield from _record_throttled(broker, response)
-
-
 def _response_size(context: FetchContext, answers: Answers, version: int) -> Generator[None, None, int]:
     """The bytes of the response with its length, before conversions. Kafka: FetchResponse.sizeOf."""
     preview = yield from context.preview(answers)
     return INT32_SIZE + size_of((yield from encode_parts_in_steps(preview, version)))
-
-
-def _count_replicated(
-    stats: BrokerTopicStats, partitions: HostedPartitions, response: FetchResponse, replica_id: int
-) -> Steps:
-    for topic in response.responses:
-        sent = [data for data in topic.partitions if data.records]
-        stats.replication_bytes_out += sum(map(records_size, sent))
-        for data in sent:
-            partition = partitions.hosted(TopicPartition(topic.topic, data.partition_index))
-            if partition is not None and replica_id in partition.adding_replicas:
-                stats.reassignment_bytes_out += records_size(data)
-        yield None
-
-
-def _record_throttled(broker: Services, response: FetchResponse) -> Steps:
-    """Count the records for the throttle. Kafka counts the few bytes around them too."""
-    throttle, partitions = broker.replica_manager.reads.throttle, broker.replica_manager.partitions
-    number = 0
-    for topic in response.responses:
-        for data in topic.partitions:
-            number += 1
-            if number % PARTITIONS_A_STEP == 0:
-                yield None
-            partition = partitions.hosted(TopicPartition(topic.topic, data.partition_index))
-            if partition is not None and throttle.covers(partition):
-                throttle.record(records_size(data))
 
 
 def _partition_data(

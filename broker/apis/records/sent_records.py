@@ -1,0 +1,120 @@
+"""Counts what a Fetch sends, for the metrics and, to a follower, for the throttle of replication.
+
+Kafka: KafkaApis.handleFetchRequest, BrokerTopicStats.updateBytesOut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from odradek.broker.fetch.fetch_session import PARTITIONS_A_STEP, Answers, records_size
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage.segment.fetch_data import EMPTY_RECORDS
+from odradek.storage.segment.file_records import FileRegion
+from odradek.timer.sliced_work import Wait
+
+if TYPE_CHECKING:
+    from odradek.broker.apis.services import Services
+    from odradek.broker.meters.broker_topic_stats import BrokerTopicStats
+    from odradek.broker.network.requests.request import RequestContext
+    from odradek.broker.partition.hosted_partitions import HostedPartitions
+    from odradek.protocol.messages.fetch import FetchResponse
+    from odradek.timer.sliced_work import Steps
+
+
+def account(
+    broker: Services,
+    ctx: RequestContext,
+    response: FetchResponse,
+    replica_id: int,
+    stats: BrokerTopicStats | None,
+    answers: Answers | None,
+) -> Iterable[Wait | None] | None:
+    """Count what is sent for the metrics and, to a follower, for the throttle. `answers`: None if any has records to
+    convert. No generator for the most frequent response, to a consumer and with one partition: that would cost as much
+    as the counting.
+    """
+    if replica_id >= 0:
+        return _account_for_follower(broker, ctx, response, replica_id, stats)
+    assert stats is not None, "metrics are on"
+    if answers is None or len(answers) != 1:
+        return _account_for_topics(stats, response, None if answers is None else ctx)
+    ((fetch, data),) = answers
+    records = data.records
+    if type(records) is FileRegion:  # the most frequent type; an isinstance with all of them costs as much as the rest
+        stats.topics[fetch.topic or ""].bytes_out += records.size_in_bytes
+    elif size := records_size(data):
+        stats.topics[fetch.topic or ""].bytes_out += size
+    counter = ctx.counter
+    if counter is not None and response.responses and not (data.error_code or response.error_code):
+        counter.plain += 1
+        ctx.counter = None
+    return None
+
+
+def _account_for_topics(
+    stats: BrokerTopicStats, response: FetchResponse, counted: RequestContext | None
+) -> Iterator[None]:
+    """`counted`: the request, if its error codes can be counted, too; None while records are to be converted."""
+    partitions = 0
+    has_errors = response.error_code != ErrorCode.NONE
+    for number, topic in enumerate(response.responses):
+        if number:
+            yield None
+        size = 0
+        partitions += len(topic.partitions)
+        for data in topic.partitions:
+            records = data.records
+            if records is EMPTY_RECORDS:  # read without an error, as most partitions of a large fetch are
+                continue
+            if type(records) is FileRegion:  # as in `_account`
+                size += records.size_in_bytes
+            else:
+                size += records_size(data)
+                has_errors = has_errors or data.error_code != ErrorCode.NONE
+        if size:
+            stats.sent(topic.topic, size)
+    if counted is not None and counted.counter is not None and not has_errors:
+        counted.counter.plain += 1
+        counted.counter.plain_codes += partitions - 1
+        counted.counter = None
+
+
+def _account_for_follower(
+    broker: Services, ctx: RequestContext, response: FetchResponse, replica_id: int, stats: BrokerTopicStats | None
+) -> Steps:
+    """Count what is sent for the metrics and for the throttle."""
+    if stats is not None:
+        yield from _count_replicated(stats, broker.replica_manager.partitions, response, replica_id)
+    if ctx.times is not None:
+        broker.quotas.request.charge_exempt(ctx)
+    yield from _record_throttled(broker, response)
+
+
+def _count_replicated(
+    stats: BrokerTopicStats, partitions: HostedPartitions, response: FetchResponse, replica_id: int
+) -> Steps:
+    for topic in response.responses:
+        sent = [data for data in topic.partitions if data.records]
+        stats.replication_bytes_out += sum(map(records_size, sent))
+        for data in sent:
+            partition = partitions.hosted(TopicPartition(topic.topic, data.partition_index))
+            if partition is not None and replica_id in partition.adding_replicas:
+                stats.reassignment_bytes_out += records_size(data)
+        yield None
+
+
+def _record_throttled(broker: Services, response: FetchResponse) -> Steps:
+    """Count the records for the throttle. Kafka counts the few bytes around them too."""
+    throttle, partitions = broker.replica_manager.reads.throttle, broker.replica_manager.partitions
+    number = 0
+    for topic in response.responses:
+        for data in topic.partitions:
+            number += 1
+            if number % PARTITIONS_A_STEP == 0:
+                yield None
+            partition = partitions.hosted(TopicPartition(topic.topic, data.partition_index))
+            if partition is not None and throttle.covers(partition):
+                throttle.record(records_size(data))
