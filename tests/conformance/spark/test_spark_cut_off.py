@@ -112,7 +112,8 @@ def test_a_comparison_whose_output_does_not_fit_ends_with_one_line_and_is_done_a
             compare(spark, options, *ranges, StopRequest())
     line = rf"SparkException: \[TASK_WRITE_FAILED\] Task failed while writing rows to file:{output}/\S+: File too large"
     assert re.fullmatch(line, message_of(failed.value)), message_of(failed.value)
-    assert list(output.iterdir()) == []
+    # Spark removes its folder when one task has failed, and a task that still writes then makes it again.
+    assert {path.name for path in output.iterdir()} <= {"_temporary"}, "no file of the output is there"
 
     assert compare(spark, options, *ranges, StopRequest()) == DIFFERENT_STATUS
     assert spark.read.json(str(output)).count() == RECORDS
