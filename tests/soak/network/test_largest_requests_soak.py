@@ -23,7 +23,7 @@ pytestmark = pytest.mark.soak
 SOON_S = 1.0
 ONE_BYTES = 24 << 20
 """For one request: eight times its frame, and 16 MB."""
-DIFFERENT_BYTES = 64 << 20
+DIFFERENT_BYTES = 48 << 20
 """For one whose elements all differ."""
 MOST_BYTES = 128 << 20
 LONGEST_S = 3
