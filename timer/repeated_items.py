@@ -18,19 +18,30 @@ KeyT = TypeVar("KeyT", bound=Hashable)
 BYTES_AN_ITEM: Final = 8
 ITEMS_A_STEP: Final = 16
 
+_WORD_BITS: Final = 64
+_WORD: Final = (1 << _WORD_BITS) - 1
+_HALF_WORD_BITS: Final = 32
+
+_MULTIPLIER: Final = hash(__name__) | 1
+"""Differs between processes, as Python's hashes of texts do. The hash of a number is the number, so without it a client
+could choose numbers of 32 bits that all mark one byte. One multiplication would leave patterns in numbers with equal
+distances. Source: multiply-shift hashing (Dietzfelbinger and others, 1997), and the last steps of MurmurHash3.
+"""
+
 FEW: Final = 1000
 """Items that may be put into a dictionary."""
 
 
 def repeated(items: Collection[KeyT]) -> Generator[None, None, set[KeyT]]:
     """The items that are there more than once, in steps. They are read twice, and must not change meanwhile."""
-    marks = bytearray(1 << (BYTES_AN_ITEM * len(items)).bit_length())
-    last = len(marks) - 1
+    bits = (BYTES_AN_ITEM * len(items)).bit_length()
+    marks, shift = bytearray(1 << bits), _WORD_BITS - bits
     suspects: set[KeyT] = set()
     left = iter(items)
     while some := list(islice(left, ITEMS_A_STEP)):
         for item in some:
-            place = hash(item) & last
+            mixed = hash(item) * _MULTIPLIER & _WORD
+            place = ((mixed ^ mixed >> _HALF_WORD_BITS) * _MULTIPLIER & _WORD) >> shift
             if marks[place]:
                 suspects.add(item)
             else:

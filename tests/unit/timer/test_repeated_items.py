@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import tracemalloc
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,3 +35,14 @@ def test_each_once_needs_no_copy_of_many() -> None:
     assert run_through(each_once(items)) is items
     assert list(run_through(each_once([*items, "0"]))) == items
     assert list(run_through(each_once(["b", "a", "b"]))) == ["b", "a"]
+
+
+@pytest.mark.parametrize("distance", [1, 3, 1 << 8, 1 << 15])
+def test_numbers_with_equal_distances_need_no_set_of_all(distance: int) -> None:
+    items = range(0, 50_000 * distance, distance)
+    tracemalloc.start()
+    try:
+        assert run_through(repeated(items)) == set()
+        assert tracemalloc.get_traced_memory()[1] < 1_500_000
+    finally:
+        tracemalloc.stop()
