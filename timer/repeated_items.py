@@ -16,7 +16,7 @@ from odradek.timer.sliced_work import distinct
 KeyT = TypeVar("KeyT", bound=Hashable)
 
 BYTES_AN_ITEM: Final = 8
-ITEMS_A_STEP: Final = 16
+ITEMS_A_STEP: Final = 8
 
 _WORD_BITS: Final = 64
 _WORD: Final = (1 << _WORD_BITS) - 1
