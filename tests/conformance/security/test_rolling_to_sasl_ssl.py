@@ -150,8 +150,10 @@ class Work:
     def __init__(self, settings: Config, first: int) -> None:
         self._settings = settings
         self.next_number = first
-        self.acknowledged: dict[int, tuple[int, int]] = {}
-        """The partition and the offset of each number."""
+        self.acknowledged: dict[int, tuple[int, int | None]] = {}
+        """The partition and the offset of each number. The offset is None if librdkafka learnt that the record
+        is stored from the answer to a later batch, because the answer to its own batch was NOT_LEADER_OR_FOLLOWER
+        or lost (`rd_kafka_dr_implicit_ack`)."""
         self.failed: list[str] = []
         self.received: dict[int, dict[int, int]] = {partition: {} for partition in range(PARTITIONS)}
         """The numbers of each partition by their offset. The consumer's thread adds to them until
@@ -271,7 +273,10 @@ def test_no_record_is_lost_and_none_is_there_twice(cluster: MovingCluster) -> No
     acknowledged = before.acknowledged | after.acknowledged
     assert acknowledged.keys() == set(range(after.next_number))
     assert Counter(stored.values()) == Counter(acknowledged.keys())
-    assert stored == {place: number for number, place in acknowledged.items()}
+    places = {number: place for place, number in stored.items()}
+    answered = {number: place for number, place in acknowledged.items() if place[1] is not None}
+    assert [(number, place, places[number]) for number, place in answered.items() if place != places[number]] == []
+    assert len(answered) > len(acknowledged) * 0.9
     received = {
         (partition, offset): number
         for work in (before, after)
@@ -279,7 +284,8 @@ def test_no_record_is_lost_and_none_is_there_twice(cluster: MovingCluster) -> No
         for offset, number in found.items()
     }
     ends = {partition: max(found) for partition, found in after.received.items()}
-    assert received == {place: number for place, number in stored.items() if place[1] <= ends[place[0]]}
+    expected = {place: number for place, number in stored.items() if place[1] <= ends[place[0]]}
+    assert sorted(received.items() ^ expected.items()) == []
     for broker_id in BROKERS:
         cluster.brokers[broker_id].stop()
         cluster.check_log(broker_id)

@@ -64,7 +64,8 @@ class KeyedLoad:
 
     def _delivered(self, error: confluent_kafka.KafkaError | None, message: confluent_kafka.Message) -> None:
         if error is None:
-            self._sent[message.offset()] = (message.key(), message.value())
+            if message.offset() is not None:  # a client may learn that a record is there and not where
+                self._sent[message.offset()] = (message.key(), message.value())
             key, number = message.key(), number_of(message.value())
             self._acknowledged[key] = max(number, self._acknowledged.get(key, -1))
 
