@@ -61,6 +61,8 @@ DIFFERENT = (
     (re.compile(r"(127\.0\.0\.1|localhost)[^\s]*:\d+"), "SERVER"),
     (re.compile(r"(?m)^\[zk: [^\]]*\] \d*"), ""),
     (re.compile(r"(?m)^.*(INFO|WARN|DEBUG) .*$"), ""),
+    # Another thread of the command line prints this, and may not come to it before the process exits.
+    (re.compile(r"WATCHER::\s*WatchedEvent state:Closed type:None path:null\s*?\n"), "\n"),
 )
 
 IDENTITY = re.compile("(ip|digest): ")

@@ -27,6 +27,16 @@ from tests.support.wire.raw_client import RawClient
 
 BROKERS: Final = (0, 1, 2)
 TIMEOUT_S: Final = 30
+
+COMMITS_WHILE_COORDINATORS_MOVE: Final = {
+    "heartbeat.interval.ms": 100,
+    "socket.timeout.ms": 10_000,
+    "session.timeout.ms": 120_000,
+}
+"""librdkafka can fail to commit, and to send heartbeats, for as long as `socket.timeout.ms` after a commit was answered
+NOT_COORDINATOR: each time it learns the address of the coordinator it closes the connection to the old one, which ends
+the repeated commit with an error, for which it forgets the coordinator again. A member that has learnt of the new
+coordinator from a heartbeat does not come to this; the session lasts longer than some such commits."""
 ELECTION_TIMEOUT_MS: Final = 5000
 Plan = Mapping[tuple[str, int], Sequence[int]]
 
@@ -144,6 +154,8 @@ class Group:
                 "group.id": name,
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
+                "metadata.recovery.strategy": "none",  # the other may forget the coordinator for good
+                **COMMITS_WHILE_COORDINATORS_MOVE,
                 "log_level": 0,
             }
         )
