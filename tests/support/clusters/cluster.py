@@ -41,6 +41,7 @@ SETTINGS: Final[Mapping[str, str]] = {
     "replica.lag.time.max.ms": "4000",
     "replica.fetch.backoff.ms": "200",
     "controlled.shutdown.retry.backoff.ms": "500",
+    "log.retention.ms": "-1",  # tests write records of long ago
 }
 METADATA_VERSION: Final = 12
 JVM_OPTIONS: Final = ("-Xmx256m", *QUICK_START)

@@ -46,7 +46,8 @@ def run(
 def prepare(broker: Broker, *, with_record: bool) -> None:
     host, _, port = broker.bootstrap_servers.rpartition(":")
     with RawClient(host, int(port), "preparing") as client:
-        topics = [{"name": TOPIC, "num_partitions": 1, "replication_factor": 1}]
+        forever = [{"name": "retention.ms", "value": "-1"}]  # the record is of long ago
+        topics = [{"name": TOPIC, "num_partitions": 1, "replication_factor": 1, "configs": forever}]
         client.call(build(ApiKey.CREATE_TOPICS, topics=topics, timeout_ms=10_000), 5)
         if with_record:
             data = [{"name": TOPIC, "partition_data": [{"index": 0, "records": batch(b"value")}]}]
