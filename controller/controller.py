@@ -183,9 +183,11 @@ class Controller:
         return await self.events.request(lambda reply: ev.AllocateProducerIds(broker_id, broker_epoch, reply))
 
     async def alter_partition_reassignments(
-        self, targets: Mapping[TopicPartition, tuple[int, ...] | None]
+        self, targets: Iterable[tuple[TopicPartition, tuple[int, ...] | None]]
     ) -> ev.ReassignmentResults:
-        """Start or, with None as the target, cancel reassignments. Returns None or the error of each."""
+        """Start or, with None as the target, cancel reassignments. Returns None or the error of each. Of a partition
+        that is there twice the later target counts.
+        """
         return await self.events.request(lambda reply: ev.ApiPartitionReassignment(targets, reply))
 
     async def list_partition_reassignments(

@@ -54,7 +54,8 @@ ElectionResults: TypeAlias = "dict[TopicPartition, int | KafkaError]"
 """The new leader of each partition, or the error. Those that do not exist are left out: a request of 1 MB may name
 260,000."""
 
-ReassignmentResults: TypeAlias = "Mapping[TopicPartition, KafkaError | None]"
+ReassignmentResults: TypeAlias = "Mapping[str, Mapping[int, KafkaError | None]]"
+"""By topic and partition: an object for each of 170,000 partitions, which a request of 1 MB may name, has 11 MB."""
 
 
 class Startup(ComparedByFields):
@@ -232,7 +233,7 @@ class AllocateProducerIds(NamedTuple):
 class ApiPartitionReassignment(NamedTuple):
     """Start reassignments to these target replicas; None cancels one."""
 
-    targets: Mapping[TopicPartition, tuple[int, ...] | None]
+    targets: Iterable[tuple[TopicPartition, tuple[int, ...] | None]]
     reply: Reply[ReassignmentResults]
 
 

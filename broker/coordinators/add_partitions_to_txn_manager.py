@@ -88,15 +88,15 @@ class AddPartitionsToTxnManager:
     ) -> None:
         """Ask the coordinator; `respond` gets errors that may be sent to clients."""
         broker_id = self._channel.coordinator_of(transactional_id)
-        topics: dict[str, AddPartitionsToTxnTopic] = {}
+        topics: dict[str, list[int]] = {}
         for name, partition in partitions:
-            topics.setdefault(name, AddPartitionsToTxnTopic(name=name)).partitions.append(partition)
+            topics.setdefault(name, []).append(partition)
         transaction = AddPartitionsToTxnTransaction(
             transactional_id=transactional_id,
             producer_id=producer_id,
             producer_epoch=producer_epoch,
             verify_only=True,
-            topics=list(topics.values()),
+            topics=[AddPartitionsToTxnTopic(name=name, partitions=found) for name, found in topics.items()],
         )
         if broker_id is not None and self.stats is not None:
             respond = self.stats.counted(respond)

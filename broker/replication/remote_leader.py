@@ -124,10 +124,12 @@ def _fetch_request(request: SessionRequest, settings: RemoteLeaderSettings, vers
 def _topics(partitions: Iterable[tuple[TopicPartition, PartitionRequest]], max_bytes: int) -> list[FetchTopic]:
     """Group consecutive partitions of one topic; the leader serves them in this order."""
     topics: list[FetchTopic] = []
+    found: list[FetchPartition] = []
     for (topic, index), asked in partitions:
         if not topics or topics[-1].topic != topic:
-            topics.append(FetchTopic(topic=topic, topic_id=asked.topic_id, partitions=[]))
-        topics[-1].partitions.append(
+            found = []
+            topics.append(FetchTopic(topic=topic, topic_id=asked.topic_id, partitions=found))
+        found.append(
             FetchPartition(
                 partition=index,
                 current_leader_epoch=asked.current_leader_epoch,

@@ -13,9 +13,10 @@ from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from odradek.controller.loop_turns import counted, in_turns
+from odradek.controller.loop_turns import counted, in_turns, repeated_in_turns
 from odradek.controller.znodes import znodes
 from odradek.controller.znodes.metadata_client import CONFIGS_AT_ONCE
+from odradek.protocol.codec.mapped import Zipped
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -47,21 +48,27 @@ async def describe_scram_credentials(
         found = [_credentials(znodes.desanitize(node), config) async for node, config in in_turns(configs.items())]
         with_any = [one async for one in in_turns(found) if one.iterations or one.error is not None]
         return sorted(with_any, key=attrgetter("user"))  # two nodes may have the same name: `a%20b` and `a+b`
-    counts = await counted(users)
-    results: list[UserCredentials | str] = []
-    left = iter(counts.items())
+    repeated = await repeated_in_turns(users)
+    each: Sequence[str] = list(await counted(users)) if repeated else users
+    outcomes: list[UserCredentials | None] = []
+    left = iter(each)
     while some := list(islice(left, CONFIGS_AT_ONCE)):
-        configs = await client.entity_configs("users", [znodes.sanitize(user) for user, n in some if user and n == 1])
-        async for user, count in in_turns(some):
+        once = [user for user in some if user and user not in repeated]
+        configs = await client.entity_configs("users", [znodes.sanitize(user) for user in once])
+        async for user in in_turns(some):
             if not user:
-                results.append(user)
-            elif count > 1:
+                outcomes.append(None)
+            elif user in repeated:
                 message = f"Cannot describe SCRAM credentials for the same user twice in a single request: {user}"
-                results.append(_refusal(user, ErrorCode.DUPLICATE_RESOURCE, message))
+                outcomes.append(_refusal(user, ErrorCode.DUPLICATE_RESOURCE, message))
             else:
                 one = _credentials(user, configs[znodes.sanitize(user)])
-                results.append(one if one.iterations or one.error is not None else user)
-    return results
+                outcomes.append(one if one.iterations or one.error is not None else None)
+    return Zipped(_told, each, outcomes)
+
+
+def _told(user: str, outcome: UserCredentials | None) -> UserCredentials | str:
+    return user if outcome is None else outcome
 
 
 def missing(user: str) -> UserCredentials:

@@ -46,9 +46,13 @@ class ReplicaAssignment(NamedTuple):
         original = self.origin_replicas
         return ReplicaAssignment(
             replicas=tuple(dict.fromkeys(wanted + original)),
-            adding_replicas=_minus(wanted, original),
+            adding_replicas=self.added_by(wanted),
             removing_replicas=_minus(original, wanted),
         )
+
+    def added_by(self, target: tuple[int, ...]) -> tuple[int, ...]:
+        """The replicas that a reassignment to `target` adds."""
+        return _minus(target, self.origin_replicas)
 
     def with_replica(self, replica: int) -> ReplicaAssignment:
         return ReplicaAssignment((*self.replicas, replica), self.adding_replicas, self.removing_replicas)

@@ -16,7 +16,7 @@ Kafka: TransactionCoordinator.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Generator
 from typing import NamedTuple
 
 from odradek.coordinator.ports import CoordinatorLog, ProducerIds
@@ -389,15 +389,15 @@ class TransactionCoordinator:
 
         return described(owned.metadata)
 
-    def list(self, request: ListTransactionsRequest) -> ListTransactionsResponse:
-        """The transactions that pass the request's filters."""
+    def list(self, request: ListTransactionsRequest) -> Generator[None, None, ListTransactionsResponse]:
+        """The transactions that pass the request's filters, in steps."""
         if not self._is_active:
             return ListTransactionsResponse(error_code=_E.COORDINATOR_NOT_AVAILABLE)
         if self.states.is_anything_loading:
             return ListTransactionsResponse(error_code=_E.COORDINATOR_LOAD_IN_PROGRESS)
-        from odradek.coordinator.transaction.listing import listed
+        from odradek.coordinator.transaction.listing import list_of
 
-        return listed(self.states.transactions, request, self._clock.time_ms())
+        return (yield from list_of(self.states.transactions, request, self._clock.time_ms()))
 
 
 def _needs_new_id(metadata: TransactionMetadata, expected: ProducerIdAndEpoch | None) -> bool:

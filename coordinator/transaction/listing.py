@@ -5,12 +5,14 @@ Kafka: TransactionCoordinator.handleDescribeTransactions, TransactionStateManage
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 
 from odradek.coordinator.transaction.states import STATES_BY_NAME, TransactionState
 from odradek.coordinator.transaction.transaction_metadata import TransactionMetadata
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import describe_transactions, list_transactions
+from odradek.timer.repeated_items import each_once
+from odradek.timer.sliced_work import chosen, distinct, listed
 
 
 def described(metadata: TransactionMetadata) -> describe_transactions.TransactionState:
@@ -33,12 +35,16 @@ def described(metadata: TransactionMetadata) -> describe_transactions.Transactio
     )
 
 
-def listed(
+def list_of(
     transactions: Iterable[TransactionMetadata], request: list_transactions.ListTransactionsRequest, now_ms: int
-) -> list_transactions.ListTransactionsResponse:
-    """The transactions that pass all filters. An empty filter passes all; `duration_filter` is a minimum age in ms."""
-    wanted_states = {STATES_BY_NAME[name] for name in request.state_filters if name in STATES_BY_NAME}
-    producer_ids = set(request.producer_id_filters)
+) -> Generator[None, None, list_transactions.ListTransactionsResponse]:
+    """The transactions that pass all filters, in steps. An empty filter passes all; `duration_filter` is a minimum age
+    in ms.
+    """
+    names = yield from each_once(request.state_filters)
+    wanted_states = [STATES_BY_NAME[name] for name in (yield from chosen(names, STATES_BY_NAME.__contains__))]
+    unknown = yield from chosen(names, lambda name: name not in STATES_BY_NAME)
+    producer_ids = yield from distinct(request.producer_id_filters)
 
     def passes(metadata: TransactionMetadata) -> bool:
         age_ms = now_ms - metadata.start_timestamp_ms
@@ -49,15 +55,13 @@ def listed(
             and (request.duration_filter < 0 or age_ms > request.duration_filter)
         )
 
-    return list_transactions.ListTransactionsResponse(
-        unknown_state_filters=[name for name in dict.fromkeys(request.state_filters) if name not in STATES_BY_NAME],
-        transaction_states=[
-            list_transactions.TransactionState(
-                transactional_id=metadata.transactional_id,
-                producer_id=metadata.producer_id,
-                transaction_state=str(metadata.state),
-            )
-            for metadata in transactions
-            if passes(metadata)
-        ],
+    found = yield from chosen(tuple(transactions), passes)
+    states = yield from listed(
+        list_transactions.TransactionState(
+            transactional_id=metadata.transactional_id,
+            producer_id=metadata.producer_id,
+            transaction_state=str(metadata.state),
+        )
+        for metadata in found
     )
+    return list_transactions.ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=states)

@@ -101,15 +101,15 @@ class _Entry:
     topic_partitions: frozenset[TopicPartition]
 
     def to_marker(self) -> WritableTxnMarker:
-        topics: dict[str, WritableTxnMarkerTopic] = {}
+        topics: dict[str, list[int]] = {}
         for name, partition in sorted(self.topic_partitions):
-            topics.setdefault(name, WritableTxnMarkerTopic(name=name)).partition_indexes.append(partition)
+            topics.setdefault(name, []).append(partition)
         transit = self.completion.transit
         return WritableTxnMarker(
             producer_id=transit.producer_id,
             producer_epoch=transit.producer_epoch,
             transaction_result=transit.state is TransactionState.COMPLETE_COMMIT,
-            topics=list(topics.values()),
+            topics=[WritableTxnMarkerTopic(name=name, partition_indexes=found) for name, found in topics.items()],
             coordinator_epoch=self.completion.coordinator_epoch,
         )
 

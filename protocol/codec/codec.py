@@ -149,7 +149,11 @@ def elements_in_steps(message: Message) -> Generator[None, None, list[list[Any]]
         struct = pending.pop()
         for name, has_parts in _arrays_of(type(struct)):
             elements = getattr(struct, name)
-            if elements and type(elements) is list:  # a `KeptArray` may be there 100,000 times; a `Mapped` has none
+            if not elements:
+                continue
+            if has_parts and (large := getattr(elements, "large", None)):  # of a `PackedArray`
+                pending += [element for element, _ in large.values()]
+            if type(elements) is list:  # a `KeptArray` may be there 100,000 times; a `Mapped` has none
                 if len(elements) > ELEMENTS_FREED_AT_ONCE:
                     found.append(elements)
                 if has_parts:

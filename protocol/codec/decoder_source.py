@@ -13,14 +13,16 @@ and count is compared with `end - pos` before it is used; array elements and tag
 a read beyond the end raises DecodeError, or an IndexError or struct.error that `codec.decode` turns into one.
 
 A decoder `in_steps` is the same function as a generator: it yields after every `ELEMENTS_A_STEP` elements of an array,
-except of numbers, which are read with one call.
+except of numbers, which are read with one call. Its `packed` arrays of more than `PACKED_ABOVE` elements need little
+more memory than their bytes.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from struct import Struct as Layout
 from struct import unpack_from
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from odradek.protocol.codec.constructor_source import constructor_lines, default_source
 from odradek.protocol.codec.decode_error import (
@@ -37,6 +39,7 @@ from odradek.protocol.codec.schema import FRESH, Field, Kind, Message, Primitive
 from odradek.protocol.codec.source_writer import (
     ELEMENTS_A_STEP,
     FORMATS,
+    PACKED_ABOVE,
     SMALL_ARRAY,
     WIDTHS,
     SourceWriter,
@@ -44,6 +47,9 @@ from odradek.protocol.codec.source_writer import (
     holds_records,
 )
 from odradek.protocol.codec.varint import uvarint_tail
+
+if TYPE_CHECKING:
+    from odradek.protocol.codec.packed_array import ElementDecoder
 
 _GLOBALS: dict[str, object] = {
     "new": object.__new__,
@@ -63,9 +69,13 @@ _GLOBALS: dict[str, object] = {
 class DecoderSource(SourceWriter):
     """Source text and globals of `decode` for one message version."""
 
-    def __init__(self, message: type[Message], version: int, *, in_steps: bool = False) -> None:
+    def __init__(
+        self, message: type[Message], version: int, *, in_steps: bool = False, element: type[Struct] | None = None
+    ) -> None:
+        """`element`: a struct of the message, for a decoder of it alone."""
         super().__init__()
         self.names.update(_GLOBALS)
+        self._message = message
         self._version = version
         self._in_steps = in_steps
         self._flexible = message.FLEXIBLE_VERSIONS.covers(version)
@@ -79,7 +89,7 @@ class DecoderSource(SourceWriter):
             self.line("end = len(data)")
             if in_steps:
                 self.line("empty = []")
-            target = self._struct(message)
+            target = self._struct(element or message)
             self._flush()
             if in_steps:
                 self.line("yield")  # also a message without arrays is decoded by a generator
@@ -224,6 +234,9 @@ class DecoderSource(SourceWriter):
         if self._in_steps:
             # One list for all empty arrays of a large message: 100,000 of their own would have 6 MB.
             self.line(f"if not {count}: {target} = empty")
+            if field.packed:
+                with self.block(f"elif {count} > {PACKED_ABOVE}:"):
+                    self._packed_elements(element, count, width, target)
             with self.block("else:"):
                 self._some_elements(element, count, width, target, label)
         else:
@@ -288,6 +301,33 @@ class DecoderSource(SourceWriter):
             self.line(f"{items}.append({item})")
             self._end_step(items)
         self.line("pos = stop")
+
+    def _packed_elements(self, element: Primitive[object] | type[Struct], count: str, width: int, target: str) -> None:
+        """What needs no more memory than its bytes. Structs are decoded to check them; small ones are forgotten."""
+        from odradek.protocol.codec.packed_array import PackedArray, packed_numbers  # few requests need it
+
+        if isinstance(element, Primitive):
+            numbers = self.bind("numbers", "packed", packed_numbers)
+            self.line(f"stop = pos + {count} * {width}")
+            self.line(f"{target} = {numbers}({FORMATS[element.kind]!r}, data[pos:stop])")
+            self.line("pos = stop")
+            return
+        items, number, first = self.local("a"), self.local("i"), self.local("p")
+        packed = self.bind("packed", element, partial(PackedArray, self._element_decoder(element)))
+        self.line(f"{items} = {packed}(data, {count})")
+        with self.block(f"for {number} in range({count}):"):
+            self.line(f"if not {number} % {ELEMENTS_A_STEP}: yield")
+            self.line(f"{first} = pos")
+            item = self._struct(element)
+            self._flush()
+            self.line(f"{items}.add({number}, {item}, {first}, pos)")
+        self.line(f"{target} = {items}")
+
+    def _element_decoder(self, struct: type[Struct]) -> ElementDecoder[Struct]:
+        source = DecoderSource(self._message, self._version, element=struct)
+        name = f"<decode {self._message.__name__} version {self._version}: {struct.__name__}>"
+        exec(compile(source.text, name, "exec"), source.names)
+        return cast("ElementDecoder[Struct]", source.names["decode"])
 
     def _end_step(self, items: str) -> None:
         """In a decoder in steps: yield, if enough elements are in the array."""

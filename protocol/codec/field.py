@@ -131,6 +131,7 @@ class Field:
         "kind",
         "name",
         "nullable",
+        "packed",
         "repeated",
         "tag",
         "tagged",
@@ -151,6 +152,7 @@ class Field:
         flexible: bool = True,
         kept: bool = False,
         repeated: bool = False,
+        packed: bool = False,
     ) -> None:
         self.name = ""  # set when the class is made that declares it
         self.kind = kind
@@ -163,6 +165,7 @@ class Field:
         self.tagged = NO_VERSIONS if tagged is None else VersionRange.parse(tagged)
         self.flexible = flexible  # False: keeps the classic encoding in flexible versions
         self.kept = kept  # the elements of a KeptArray are encoded once for each version
+        self.packed = packed  # a long one is decoded in steps to a PackedArray, or to an array of numbers
         self.repeated = repeated  # a large KeptArray is not copied into a message that is encoded in steps
 
     @property

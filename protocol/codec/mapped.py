@@ -43,24 +43,18 @@ class Mapped(Sequence[T]):
         return self._make(self._source[index])
 
 
-class Pairs(Sequence[T], Generic[S, U, T]):
-    """`make(named, outcome)` for each thing that a request names and what came of it, mostly one of few objects."""
+class Zipped(Sequence[T], Generic[S, U, T]):
+    """`make(named, outcome)` for each thing that a request names and what came of it, mostly one of few objects.
+
+    Both sequences have the same length and must not change meanwhile.
+    """
 
     __slots__ = ("_make", "_named", "_outcomes")
 
-    def __init__(self, make: Callable[[S, U], T]) -> None:
+    def __init__(self, make: Callable[[S, U], T], named: Sequence[S], outcomes: Sequence[U]) -> None:
         self._make: Callable[[S, U], T] = make
-        self._named: list[S] = []
-        self._outcomes: MutableSequence[U] = []
-
-    def add(self, named: S, outcome: U) -> None:
-        self._named.append(named)
-        self._outcomes.append(outcome)
-
-    def extend(self, others: Pairs[S, U, T]) -> None:
-        """Their `make` must be the same."""
-        self._named += others._named
-        self._outcomes.extend(others._outcomes)
+        self._named = named
+        self._outcomes = outcomes
 
     def __len__(self) -> int:
         return len(self._outcomes)
@@ -81,6 +75,27 @@ class Pairs(Sequence[T], Generic[S, U, T]):
 
     def _element(self, named: S, outcome: U) -> T:
         return self._make(named, outcome)
+
+
+class Pairs(Zipped[S, U, T]):
+    """The same, of lists that grow."""
+
+    __slots__ = ()
+
+    _named: list[S]
+    _outcomes: MutableSequence[U]
+
+    def __init__(self, make: Callable[[S, U], T]) -> None:
+        super().__init__(make, [], [])
+
+    def add(self, named: S, outcome: U) -> None:
+        self._named.append(named)
+        self._outcomes.append(outcome)
+
+    def extend(self, others: Pairs[S, U, T]) -> None:
+        """Their `make` must be the same."""
+        self._named += others._named
+        self._outcomes.extend(others._outcomes)
 
 
 _WHOLE: Final = -(1 << 15)

@@ -374,6 +374,7 @@ def array(
     tagged: str | None = ...,
     kept: bool = ...,
     repeated: bool = ...,
+    packed: bool = ...,
 ) -> list[T]: ...
 @overload
 def array(
@@ -385,6 +386,7 @@ def array(
     ignorable: bool = ...,
     tag: int | None = ...,
     tagged: str | None = ...,
+    packed: bool = ...,
 ) -> list[T] | None: ...
 def array(
     element: type[T] | Primitive[T],
@@ -397,11 +399,14 @@ def array(
     tagged: str | None = None,
     kept: bool = False,
     repeated: bool = False,
+    packed: bool = False,
 ) -> list[T] | None:
     """A list of structs or primitives; its default is an empty one unless `default=None`.
 
     `kept`: structs without records, which are encoded once for each version when the list is a `KeptArray`.
     `repeated`: a message may contain one such list many times; a large one is not copied into it.
+    `packed`: numbers, or structs without arrays of structs or texts, that handlers read in passes: of a large request
+    a long one is a `PackedArray` or an array of numbers, to be declared as a `Sequence`.
     """
     field = Field(
         Kind.ARRAY,
@@ -414,5 +419,6 @@ def array(
         tagged=tagged,
         kept=kept,
         repeated=repeated,
+        packed=packed,
     )
     return cast("list[T] | None", field)

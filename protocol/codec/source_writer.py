@@ -17,6 +17,9 @@ SMALL_ARRAY = 16
 ELEMENTS_A_STEP = 16
 """Elements of an array that are decoded or encoded in one step; those of arrays inside them count by themselves."""
 
+PACKED_ABOVE = 1_024
+"""Elements of a `packed` array. As objects they would have about 100 KB."""
+
 FORMATS = {
     Kind.BOOL: "?",
     Kind.INT8: "b",

@@ -18,7 +18,7 @@ from odradek.protocol.codec.schema import INT32, Request, Response, Struct, arra
 
 class AddPartitionsToTxnTopic(Struct):
     name: str = string("0+")
-    partitions: list[int] = array(INT32, "0+")
+    partitions: Sequence[int] = array(INT32, "0+", packed=True)
 
 
 class AddPartitionsToTxnTransaction(Struct):
@@ -26,11 +26,11 @@ class AddPartitionsToTxnTransaction(Struct):
     producer_id: int = int64("4+")
     producer_epoch: int = int16("4+")
     verify_only: bool = boolean("4+")
-    topics: list[AddPartitionsToTxnTopic] = array(AddPartitionsToTxnTopic, "4+")
+    topics: Sequence[AddPartitionsToTxnTopic] = array(AddPartitionsToTxnTopic, "4+", packed=True)
 
 
 class AddPartitionsToTxnRequest(Request, key=24, versions="0-5", flexible="3+"):
-    transactions: list[AddPartitionsToTxnTransaction] = array(AddPartitionsToTxnTransaction, "4+")
+    transactions: Sequence[AddPartitionsToTxnTransaction] = array(AddPartitionsToTxnTransaction, "4+", packed=True)
     v3_and_below_transactional_id: str = string("0-3")
     v3_and_below_producer_id: int = int64("0-3")
     v3_and_below_producer_epoch: int = int16("0-3")

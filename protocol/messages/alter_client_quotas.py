@@ -7,6 +7,8 @@ v1   flexible
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from odradek.protocol.codec.schema import Request, Response, Struct, array, boolean, float64, int16, int32, string
 
 
@@ -22,8 +24,8 @@ class OpData(Struct):
 
 
 class RequestEntryData(Struct):
-    entity: list[EntityData] = array(EntityData, "0+")
-    ops: list[OpData] = array(OpData, "0+")
+    entity: Sequence[EntityData] = array(EntityData, "0+", packed=True)
+    ops: Sequence[OpData] = array(OpData, "0+", packed=True)
 
 
 class AlterClientQuotasRequest(Request, key=49, versions="0-1", flexible="1+"):
@@ -34,7 +36,7 @@ class AlterClientQuotasRequest(Request, key=49, versions="0-1", flexible="1+"):
 class ResponseEntryData(Struct):
     error_code: int = int16("0+")
     error_message: str | None = string("0+", nullable="0+")
-    entity: list[EntityData] = array(EntityData, "0+")
+    entity: Sequence[EntityData] = array(EntityData, "0+")
 
 
 class AlterClientQuotasResponse(Response, key=49, versions="0-1", flexible="1+"):

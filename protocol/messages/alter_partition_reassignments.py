@@ -12,12 +12,12 @@ from odradek.protocol.codec.schema import INT32, Request, Response, Struct, arra
 
 class ReassignablePartition(Struct):
     partition_index: int = int32("0+")
-    replicas: list[int] | None = array(INT32, "0+", nullable="0+", default=None)
+    replicas: Sequence[int] | None = array(INT32, "0+", nullable="0+", default=None, packed=True)
 
 
 class ReassignableTopic(Struct):
     name: str = string("0+")
-    partitions: list[ReassignablePartition] = array(ReassignablePartition, "0+")
+    partitions: Sequence[ReassignablePartition] = array(ReassignablePartition, "0+", packed=True)
 
 
 class AlterPartitionReassignmentsRequest(Request, key=45, versions="0", flexible="0+"):

@@ -15,16 +15,16 @@ from odradek.protocol.codec.schema import INT32, Request, Response, Struct, arra
 
 class AlterReplicaLogDirTopic(Struct):
     name: str = string("0+")
-    partitions: list[int] = array(INT32, "0+")
+    partitions: Sequence[int] = array(INT32, "0+", packed=True)
 
 
 class AlterReplicaLogDir(Struct):
     path: str = string("0+")
-    topics: list[AlterReplicaLogDirTopic] = array(AlterReplicaLogDirTopic, "0+")
+    topics: Sequence[AlterReplicaLogDirTopic] = array(AlterReplicaLogDirTopic, "0+", packed=True)
 
 
 class AlterReplicaLogDirsRequest(Request, key=34, versions="0-2", flexible="2+"):
-    dirs: list[AlterReplicaLogDir] = array(AlterReplicaLogDir, "0+")
+    dirs: Sequence[AlterReplicaLogDir] = array(AlterReplicaLogDir, "0+", packed=True)
 
 
 class AlterReplicaLogDirPartitionResult(Struct):

@@ -5,6 +5,8 @@ Changes and deletes SCRAM credentials (KIP-554). The password arrives salted.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from odradek.protocol.codec.schema import Request, Response, Struct, array, byte_string, int8, int16, int32, string
 
 
@@ -22,8 +24,8 @@ class ScramCredentialUpsertion(Struct):
 
 
 class AlterUserScramCredentialsRequest(Request, key=51, versions="0", flexible="0+"):
-    deletions: list[ScramCredentialDeletion] = array(ScramCredentialDeletion, "0+")
-    upsertions: list[ScramCredentialUpsertion] = array(ScramCredentialUpsertion, "0+")
+    deletions: Sequence[ScramCredentialDeletion] = array(ScramCredentialDeletion, "0+", packed=True)
+    upsertions: Sequence[ScramCredentialUpsertion] = array(ScramCredentialUpsertion, "0+", packed=True)
 
 
 class AlterUserScramCredentialsResult(Struct):
@@ -34,4 +36,4 @@ class AlterUserScramCredentialsResult(Struct):
 
 class AlterUserScramCredentialsResponse(Response, key=51, versions="0", flexible="0+"):
     throttle_time_ms: int = int32("0+")
-    results: list[AlterUserScramCredentialsResult] = array(AlterUserScramCredentialsResult, "0+")
+    results: Sequence[AlterUserScramCredentialsResult] = array(AlterUserScramCredentialsResult, "0+")

@@ -44,8 +44,8 @@ class CreatableTopic(Struct):
     name: str = string("0+")
     num_partitions: int = int32("0+")
     replication_factor: int = int16("0+")
-    assignments: list[CreatableReplicaAssignment] = array(CreatableReplicaAssignment, "0+")
-    configs: list[CreatableTopicConfig] = array(CreatableTopicConfig, "0+")
+    assignments: Sequence[CreatableReplicaAssignment] = array(CreatableReplicaAssignment, "0+", packed=True)
+    configs: Sequence[CreatableTopicConfig] = array(CreatableTopicConfig, "0+", packed=True)
 
 
 class CreateTopicsRequest(Request, key=19, versions="0-7", flexible="5+"):

@@ -20,11 +20,11 @@ class DeleteRecordsPartition(Struct):
 
 class DeleteRecordsTopic(Struct):
     name: str = string("0+")
-    partitions: list[DeleteRecordsPartition] = array(DeleteRecordsPartition, "0+")
+    partitions: Sequence[DeleteRecordsPartition] = array(DeleteRecordsPartition, "0+", packed=True)
 
 
 class DeleteRecordsRequest(Request, key=21, versions="0-2", flexible="2+"):
-    topics: list[DeleteRecordsTopic] = array(DeleteRecordsTopic, "0+")
+    topics: Sequence[DeleteRecordsTopic] = array(DeleteRecordsTopic, "0+", packed=True)
     timeout_ms: int = int32("0+")
 
 

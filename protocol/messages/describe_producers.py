@@ -12,7 +12,7 @@ from odradek.protocol.codec.schema import INT32, Request, Response, Struct, arra
 
 class TopicRequest(Struct):
     name: str = string("0+")
-    partition_indexes: list[int] = array(INT32, "0+")
+    partition_indexes: Sequence[int] = array(INT32, "0+", packed=True)
 
 
 class DescribeProducersRequest(Request, key=61, versions="0", flexible="0+"):

@@ -15,7 +15,7 @@ class UserName(Struct):
 
 
 class DescribeUserScramCredentialsRequest(Request, key=50, versions="0", flexible="0+"):
-    users: list[UserName] | None = array(UserName, "0+", nullable="0+")
+    users: Sequence[UserName] | None = array(UserName, "0+", nullable="0+", packed=True)
 
 
 class CredentialInfo(Struct):

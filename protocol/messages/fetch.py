@@ -24,6 +24,8 @@ v17  replica_directory_id of the follower (KIP-853)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from odradek.protocol.codec.schema import (
     INT32,
     Records,
@@ -60,7 +62,7 @@ class FetchPartition(Struct):
 class FetchTopic(Struct):
     topic: str = string("0-12", ignorable=True)
     topic_id: bytes = uuid("13+", ignorable=True)
-    partitions: list[FetchPartition] = array(FetchPartition, "0+")
+    partitions: Sequence[FetchPartition] = array(FetchPartition, "0+", packed=True)
 
 
 class ForgottenTopic(Struct):
@@ -79,7 +81,7 @@ class FetchRequest(Request, key=1, versions="0-17", flexible="12+"):
     isolation_level: int = int8("4+", ignorable=True)
     session_id: int = int32("7+", ignorable=True)
     session_epoch: int = int32("7+", default=-1, ignorable=True)
-    topics: list[FetchTopic] = array(FetchTopic, "0+")
+    topics: Sequence[FetchTopic] = array(FetchTopic, "0+", packed=True)
     forgotten_topics_data: list[ForgottenTopic] = array(ForgottenTopic, "7+")
     rack_id: str = string("11+", ignorable=True)
 

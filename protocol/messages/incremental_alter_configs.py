@@ -21,11 +21,11 @@ class AlterableConfig(Struct):
 class AlterConfigsResource(Struct):
     resource_type: int = int8("0+")
     resource_name: str = string("0+")
-    configs: list[AlterableConfig] = array(AlterableConfig, "0+")
+    configs: Sequence[AlterableConfig] = array(AlterableConfig, "0+", packed=True)
 
 
 class IncrementalAlterConfigsRequest(Request, key=44, versions="0-1", flexible="1+"):
-    resources: list[AlterConfigsResource] = array(AlterConfigsResource, "0+")
+    resources: Sequence[AlterConfigsResource] = array(AlterConfigsResource, "0+", packed=True)
     validate_only: bool = boolean("0+")
 
 

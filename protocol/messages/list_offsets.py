@@ -29,7 +29,7 @@ class ListOffsetsPartition(Struct):
 
 class ListOffsetsTopic(Struct):
     name: str = string("0+")
-    partitions: list[ListOffsetsPartition] = array(ListOffsetsPartition, "0+")
+    partitions: Sequence[ListOffsetsPartition] = array(ListOffsetsPartition, "0+", packed=True)
 
 
 class ListOffsetsRequest(Request, key=2, versions="0-9", flexible="6+"):

@@ -30,7 +30,7 @@ class MetadataRequestTopic(Struct):
 
 
 class MetadataRequest(Request, key=3, versions="0-12", flexible="9+"):
-    topics: list[MetadataRequestTopic] | None = array(MetadataRequestTopic, "0+", nullable="1+")
+    topics: Sequence[MetadataRequestTopic] | None = array(MetadataRequestTopic, "0+", nullable="1+", packed=True)
     allow_auto_topic_creation: bool = boolean("4+", default=True)
     include_cluster_authorized_operations: bool = boolean("8-10")
     include_topic_authorized_operations: bool = boolean("8+")

@@ -30,7 +30,7 @@ class OffsetCommitRequestPartition(Struct):
 
 class OffsetCommitRequestTopic(Struct):
     name: str = string("0+")
-    partitions: list[OffsetCommitRequestPartition] = array(OffsetCommitRequestPartition, "0+")
+    partitions: Sequence[OffsetCommitRequestPartition] = array(OffsetCommitRequestPartition, "0+", packed=True)
 
 
 class OffsetCommitRequest(Request, key=8, versions="0-9", flexible="8+"):
@@ -39,7 +39,7 @@ class OffsetCommitRequest(Request, key=8, versions="0-9", flexible="8+"):
     member_id: str = string("1+", ignorable=True)
     group_instance_id: str | None = string("7+", nullable="7+", default=None)
     retention_time_ms: int = int64("2-4", default=-1, ignorable=True)
-    topics: list[OffsetCommitRequestTopic] = array(OffsetCommitRequestTopic, "0+")
+    topics: Sequence[OffsetCommitRequestTopic] = array(OffsetCommitRequestTopic, "0+", packed=True)
 
 
 class OffsetCommitResponsePartition(Struct):

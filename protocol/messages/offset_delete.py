@@ -16,12 +16,12 @@ class OffsetDeleteRequestPartition(Struct):
 
 class OffsetDeleteRequestTopic(Struct):
     name: str = string("0+")
-    partitions: list[OffsetDeleteRequestPartition] = array(OffsetDeleteRequestPartition, "0+")
+    partitions: Sequence[OffsetDeleteRequestPartition] = array(OffsetDeleteRequestPartition, "0+", packed=True)
 
 
 class OffsetDeleteRequest(Request, key=47, versions="0", flexible="none"):
     group_id: str = string("0+")
-    topics: list[OffsetDeleteRequestTopic] = array(OffsetDeleteRequestTopic, "0+")
+    topics: Sequence[OffsetDeleteRequestTopic] = array(OffsetDeleteRequestTopic, "0+", packed=True)
 
 
 class OffsetDeleteResponsePartition(Struct):

@@ -23,24 +23,28 @@ from odradek.protocol.codec.schema import INT32, Request, Response, Struct, arra
 
 class OffsetFetchRequestTopic(Struct):
     name: str = string("0-7")
-    partition_indexes: list[int] = array(INT32, "0-7")
+    partition_indexes: Sequence[int] = array(INT32, "0-7", packed=True)
 
 
 class OffsetFetchRequestTopics(Struct):
     name: str = string("8+")
-    partition_indexes: list[int] = array(INT32, "8+")
+    partition_indexes: Sequence[int] = array(INT32, "8+", packed=True)
 
 
 class OffsetFetchRequestGroup(Struct):
     group_id: str = string("8+")
     member_id: str | None = string("9+", nullable="9+", default=None, ignorable=True)
     member_epoch: int = int32("9+", default=-1, ignorable=True)
-    topics: list[OffsetFetchRequestTopics] | None = array(OffsetFetchRequestTopics, "8+", nullable="8+")
+    topics: Sequence[OffsetFetchRequestTopics] | None = array(
+        OffsetFetchRequestTopics, "8+", nullable="8+", packed=True
+    )
 
 
 class OffsetFetchRequest(Request, key=9, versions="0-9", flexible="6+"):
     group_id: str = string("0-7")
-    topics: list[OffsetFetchRequestTopic] | None = array(OffsetFetchRequestTopic, "0-7", nullable="2-7")
+    topics: Sequence[OffsetFetchRequestTopic] | None = array(
+        OffsetFetchRequestTopic, "0-7", nullable="2-7", packed=True
+    )
     groups: list[OffsetFetchRequestGroup] = array(OffsetFetchRequestGroup, "8+")
     require_stable: bool = boolean("7+")
 
@@ -81,4 +85,4 @@ class OffsetFetchResponse(Response, key=9, versions="0-9", flexible="6+"):
     throttle_time_ms: int = int32("3+", ignorable=True)
     topics: Sequence[OffsetFetchResponseTopic] = array(OffsetFetchResponseTopic, "0-7")
     error_code: int = int16("2-7", ignorable=True)
-    groups: list[OffsetFetchResponseGroup] = array(OffsetFetchResponseGroup, "8+")
+    groups: Sequence[OffsetFetchResponseGroup] = array(OffsetFetchResponseGroup, "8+")

@@ -23,12 +23,12 @@ class OffsetForLeaderPartition(Struct):
 
 class OffsetForLeaderTopic(Struct):
     topic: str = string("0+")
-    partitions: list[OffsetForLeaderPartition] = array(OffsetForLeaderPartition, "0+")
+    partitions: Sequence[OffsetForLeaderPartition] = array(OffsetForLeaderPartition, "0+", packed=True)
 
 
 class OffsetForLeaderEpochRequest(Request, key=23, versions="0-4", flexible="4+"):
     replica_id: int = int32("3+", default=-2, ignorable=True)
-    topics: list[OffsetForLeaderTopic] = array(OffsetForLeaderTopic, "0+")
+    topics: Sequence[OffsetForLeaderTopic] = array(OffsetForLeaderTopic, "0+", packed=True)
 
 
 class EpochEndOffset(Struct):

@@ -41,14 +41,14 @@ class PartitionProduceData(Struct):
 
 class TopicProduceData(Struct):
     name: str = string("0+")
-    partition_data: list[PartitionProduceData] = array(PartitionProduceData, "0+")
+    partition_data: Sequence[PartitionProduceData] = array(PartitionProduceData, "0+", packed=True)
 
 
 class ProduceRequest(Request, key=0, versions="0-11", flexible="9+"):
     transactional_id: str | None = string("3+", nullable="3+", default=None)
     acks: int = int16("0+")
     timeout_ms: int = int32("0+")
-    topic_data: list[TopicProduceData] = array(TopicProduceData, "0+")
+    topic_data: Sequence[TopicProduceData] = array(TopicProduceData, "0+", packed=True)
 
 
 class BatchIndexAndErrorMessage(Struct):

@@ -24,7 +24,7 @@ class TxnOffsetCommitRequestPartition(Struct):
 
 class TxnOffsetCommitRequestTopic(Struct):
     name: str = string("0+")
-    partitions: list[TxnOffsetCommitRequestPartition] = array(TxnOffsetCommitRequestPartition, "0+")
+    partitions: Sequence[TxnOffsetCommitRequestPartition] = array(TxnOffsetCommitRequestPartition, "0+", packed=True)
 
 
 class TxnOffsetCommitRequest(Request, key=28, versions="0-4", flexible="3+"):
@@ -35,7 +35,7 @@ class TxnOffsetCommitRequest(Request, key=28, versions="0-4", flexible="3+"):
     generation_id: int = int32("3+", default=-1)
     member_id: str = string("3+")
     group_instance_id: str | None = string("3+", nullable="3+", default=None)
-    topics: list[TxnOffsetCommitRequestTopic] = array(TxnOffsetCommitRequestTopic, "0+")
+    topics: Sequence[TxnOffsetCommitRequestTopic] = array(TxnOffsetCommitRequestTopic, "0+", packed=True)
 
 
 class TxnOffsetCommitResponsePartition(Struct):

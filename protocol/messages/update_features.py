@@ -21,7 +21,7 @@ class FeatureUpdateKey(Struct):
 
 class UpdateFeaturesRequest(Request, key=57, versions="0-1", flexible="0+"):
     timeout_ms: int = int32("0+", default=60000)
-    feature_updates: list[FeatureUpdateKey] = array(FeatureUpdateKey, "0+")
+    feature_updates: Sequence[FeatureUpdateKey] = array(FeatureUpdateKey, "0+", packed=True)
     validate_only: bool = boolean("1+")
 
 

@@ -14,19 +14,19 @@ from odradek.protocol.codec.schema import INT32, Request, Response, Struct, arra
 
 class WritableTxnMarkerTopic(Struct):
     name: str = string("0+")
-    partition_indexes: list[int] = array(INT32, "0+")
+    partition_indexes: Sequence[int] = array(INT32, "0+", packed=True)
 
 
 class WritableTxnMarker(Struct):
     producer_id: int = int64("0+")
     producer_epoch: int = int16("0+")
     transaction_result: bool = boolean("0+")
-    topics: list[WritableTxnMarkerTopic] = array(WritableTxnMarkerTopic, "0+")
+    topics: Sequence[WritableTxnMarkerTopic] = array(WritableTxnMarkerTopic, "0+", packed=True)
     coordinator_epoch: int = int32("0+")
 
 
 class WriteTxnMarkersRequest(Request, key=27, versions="0-1", flexible="1+"):
-    markers: list[WritableTxnMarker] = array(WritableTxnMarker, "0+")
+    markers: Sequence[WritableTxnMarker] = array(WritableTxnMarker, "0+", packed=True)
 
 
 class WritableTxnMarkerPartitionResult(Struct):

@@ -99,7 +99,8 @@ async def move_leader(broker: RunningBroker, *, topic: str, partition: int, to: 
     where = TopicPartition(topic, partition)
     order = (to, *(replica for replica in state.replicas if replica != to))
     if tuple(state.replicas) != order:
-        error = _first_error((await controller.alter_partition_reassignments({where: order})).values())
+        altered = await controller.alter_partition_reassignments([(where, order)])
+        error = _first_error(altered[topic].values())
         if error is not None:
             return error
     results = await controller.elect_leaders(frozenset((where,)), ElectionType.PREFERRED)

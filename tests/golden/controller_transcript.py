@@ -143,7 +143,7 @@ class _Player:
         return await self._alter_reassignment(TopicPartition(topic, int(partition)), None)
 
     async def _alter_reassignment(self, partition: TopicPartition, target: tuple[int, ...] | None) -> str | None:
-        error = (await self._cluster.controller.alter_partition_reassignments({partition: target}))[partition]
+        error = (await self._cluster.reassign({partition: target}))[partition]
         return None if error is None else error.code.name
 
     async def _elect(self, topic: str, partition: str, election_type: str) -> str:

@@ -19,6 +19,7 @@ from odradek.controller.admin.client_quotas import CLIENT_ID, IP, USER
 from odradek.controller.loop_turns import ITEMS_A_TURN, in_turns
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.controller.tree.metadata_tree import TreeError
+from odradek.protocol.codec.mapped import Zipped
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -49,22 +50,24 @@ def handle(broker: Services, ctx: RequestContext, request: AlterClientQuotasRequ
 
 
 async def _alter(broker: Services, ctx: RequestContext, request: AlterClientQuotasRequest) -> None:
-    answers: dict[tuple[tuple[str, str | None], ...], ResponseEntryData] = {}
+    answers: dict[tuple[tuple[str, ...], tuple[str | None, ...]], ResponseEntryData] = {}
+    """By the types and names of the entity. An object for each of 120,000 types, which 1 MB may name, has 10 MB."""
     refused = 0
     async for entry in in_turns(request.entries):
         entity = await _entity(entry)
-        in_order: list[tuple[str, str | None]] = [(kind, entity[kind]) for kind in _ORDER if kind in entity]
+        in_order: list[str] = [kind for kind in _ORDER if kind in entity]
         if len(in_order) < len(entity):
-            in_order += [item async for item in in_turns(entity.items()) if item[0] not in _ORDER]
+            in_order += [kind async for kind in in_turns(entity) if kind not in _ORDER]
         error = await _alter_one(broker, entity, entry, validate_only=request.validate_only)
         if error is not None:
             refused += 1
             if refused <= LOGGED_ENTRIES:
                 logger.info("Error encountered while updating client quotas of %s: %s", _shown(entity), error)
-        answers[tuple(in_order)] = ResponseEntryData(
+        kinds, names = tuple(in_order), tuple(map(entity.get, in_order))
+        answers[kinds, names] = ResponseEntryData(
             error_code=ErrorCode.NONE if error is None else error.code,
             error_message=None if error is None else error.specific_message,
-            entity=await _answered(in_order),
+            entity=Zipped(_answered, kinds, names),
         )
     if refused > LOGGED_ENTRIES:
         logger.info("%d entries more of that request for client quotas are refused", refused - LOGGED_ENTRIES)
@@ -77,10 +80,8 @@ async def _entity(entry: RequestEntryData) -> dict[str, str | None]:
     return {part.entity_type: part.entity_name async for part in in_turns(entry.entity)}
 
 
-async def _answered(parts: list[tuple[str, str | None]]) -> list[EntityData]:
-    if len(parts) <= ITEMS_A_TURN:
-        return [EntityData(entity_type=kind, entity_name=name) for kind, name in parts]
-    return [EntityData(entity_type=kind, entity_name=name) async for kind, name in in_turns(parts)]
+def _answered(kind: str, name: str | None) -> EntityData:
+    return EntityData(entity_type=kind, entity_name=name)
 
 
 async def _alter_one(

@@ -7,13 +7,14 @@ Kafka: KafkaApis.handleUpdateFeatures.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.authorization import authorize
 from odradek.controller.loop_turns import in_turns
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.controller.znodes.features import SAFE_DOWNGRADE, UPGRADE, FeatureUpdate
-from odradek.protocol.codec.mapped import Pairs
+from odradek.protocol.codec.mapped import Mapped, Pairs
 from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode, KafkaError
 from odradek.protocol.messages.update_features import (
     FeatureUpdateKey,
@@ -36,7 +37,7 @@ def handle(broker: Services, ctx: RequestContext, request: UpdateFeaturesRequest
 
 
 async def _update(broker: Services, ctx: RequestContext, request: UpdateFeaturesRequest) -> None:
-    updates = [_update_of(asked, ctx.header.api_version) async for asked in in_turns(request.feature_updates)]
+    updates = Mapped(partial(_update_of, ctx.header.api_version), request.feature_updates)
     results = Pairs(_result)
     async for name, error in in_turns((await broker.controller.update_features(updates)).items()):
         results.add(name, error)
@@ -51,6 +52,6 @@ def _result(name: str, error: KafkaError | None) -> UpdatableFeatureResult:
     )
 
 
-def _update_of(asked: FeatureUpdateKey, version: int) -> FeatureUpdate:
+def _update_of(version: int, asked: FeatureUpdateKey) -> FeatureUpdate:
     upgrade_type = asked.upgrade_type if version >= 1 else SAFE_DOWNGRADE if asked.allow_downgrade else UPGRADE
     return FeatureUpdate(asked.feature, asked.max_version_level, upgrade_type)

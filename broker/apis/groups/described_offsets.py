@@ -96,16 +96,16 @@ def fetch_of_groups(broker: Services, ctx: RequestContext, request: OffsetFetchR
     yield from broker.group_coordinator.fetch_offsets(group_context(ctx), request, responses.append)
     (response,) = responses
     answered = iter(response.groups)
-    response.groups = []
+    answers: list[OffsetFetchResponseGroup] = []
     filtered: set[str] = set()
     """The groups whose topics are all asked for; all mentions of such a group have one answer."""
     for group, refused in asked:
         if refused is None:
             error = ErrorCode.GROUP_AUTHORIZATION_FAILED
-            response.groups.append(OffsetFetchResponseGroup(group_id=group.group_id, error_code=error))
+            answers.append(OffsetFetchResponseGroup(group_id=group.group_id, error_code=error))
             continue
         answer = next(answered)
-        response.groups.append(answer)
+        answers.append(answer)
         if answer.error_code == ErrorCode.NONE and group.topics is None:
             if group.group_id not in filtered:  # else its topics are chosen already
                 filtered.add(group.group_id)
@@ -113,7 +113,8 @@ def fetch_of_groups(broker: Services, ctx: RequestContext, request: OffsetFetchR
                 answer.topics = KeptArray(topic for topic in answer.topics if topic.name in described)
         elif refused and answer.error_code == ErrorCode.NONE:
             topics = answer.topics + refused  # the answer may be that of other mentions of the group, too
-            response.groups[-1] = OffsetFetchResponseGroup(group_id=answer.group_id, topics=topics)
+            answers[-1] = OffsetFetchResponseGroup(group_id=answer.group_id, topics=topics)
+    response.groups = answers
     ctx.reply(response)
 
 

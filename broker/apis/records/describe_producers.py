@@ -5,25 +5,29 @@ Kafka: KafkaApis.handleDescribeProducersRequest.
 
 from __future__ import annotations
 
+from array import array
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from odradek.broker.apis.authorization import require
 from odradek.broker.apis.services import in_slices
 from odradek.controller.model.acls import AclOperation, ResourceType
 from odradek.controller.model.topic_names import validate_topic_name
-from odradek.protocol.codec.mapped import Outcomes
+from odradek.protocol.codec.mapped import Mapped, Zipped
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
     PartitionResponse,
     ProducerState,
+    TopicRequest,
     TopicResponse,
 )
 from odradek.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
     from odradek.timer.sliced_work import Steps
@@ -31,37 +35,40 @@ if TYPE_CHECKING:
 NO_PRODUCERS: Final[list[ProducerState]] = []
 """Of all refused partitions, 260,000 of which one request may name. Nothing must be added to it."""
 
+Outcome: TypeAlias = "Sequence[PartitionResponse] | KafkaError | ErrorCode"
+"""Of a topic: its partitions, the error of the topic, or the same code for each partition."""
+
 
 @in_slices
 def handle(broker: Services, ctx: RequestContext, request: DescribeProducersRequest) -> Steps:
-    topics = Outcomes(_without_partitions)
+    outcomes: list[Outcome] = []
+    errors: dict[ErrorCode, KafkaError] = {}
     for topic in request.topics:
         error = _topic_error(broker, ctx, topic.name)
-        if not topic.partition_indexes:
-            topics.add(topic.name, ErrorCode.NONE)
-            yield None
-            continue
-        partitions = Outcomes(partial(_refusal, message=None if error is None else error.message))
-        last: PartitionResponse | None = None
         yield None
-        for index in topic.partition_indexes:
-            if error is not None:
-                partitions.add(index, error.code)
-            elif last is None or last.partition_index != index:
-                last = _partition(broker, TopicPartition(topic.name, index))
-            if last is not None:  # a request of 1 MB names one partition 260,000 times
-                if last.error_code == ErrorCode.NONE:
-                    partitions.append(last)
-                else:
-                    partitions.add(index, last.error_code)
-            yield None
-        topics.append(TopicResponse(name=topic.name, partitions=partitions))
-    ctx.reply(DescribeProducersResponse(topics=topics))
+        if not topic.partition_indexes:
+            outcomes.append(())
+        elif error is not None:
+            outcomes.append(errors.setdefault(error.code, error))
+        else:
+            found = yield from _partitions(broker, topic)
+            outcomes.append(found)
+    ctx.reply(DescribeProducersResponse(topics=Zipped(_answered, request.topics, outcomes)))
 
 
-def _without_partitions(name: str, code: int) -> TopicResponse:
-    """A topic has no code of its own."""
-    return TopicResponse(name=name)
+def _answered(topic: TopicRequest, outcome: Outcome) -> TopicResponse:
+    """Made while it is encoded: a request of 1 MB may name 75,000 topics."""
+    if isinstance(outcome, KafkaError):
+        error = outcome
+        if error.code == ErrorCode.INVALID_TOPIC_EXCEPTION:  # the message names the topic
+            error = _name_error(topic.name) or outcome
+        refusal = partial(_refusal, code=error.code, message=error.message)
+        return TopicResponse(name=topic.name, partitions=Mapped(refusal, topic.partition_indexes))
+    if isinstance(outcome, ErrorCode):
+        return TopicResponse(
+            name=topic.name, partitions=Mapped(partial(_refusal, code=outcome), topic.partition_indexes)
+        )
+    return TopicResponse(name=topic.name, partitions=outcome)
 
 
 def _topic_error(broker: Services, ctx: RequestContext, topic: str) -> KafkaError | None:
@@ -72,6 +79,33 @@ def _topic_error(broker: Services, ctx: RequestContext, topic: str) -> KafkaErro
         return error.as_value()
     known = broker.metadata_cache.contains(topic)
     return None if known else KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+def _name_error(topic: str) -> KafkaError | None:
+    try:
+        validate_topic_name(topic)
+    except KafkaError as error:
+        return error.as_value()
+    return None
+
+
+def _partitions(broker: Services, topic: TopicRequest) -> Generator[None, None, Outcome]:
+    """A refused one, of which a request of 1 MB may name 260,000, needs two bytes until it is encoded."""
+    described: dict[int, PartitionResponse] = {}
+    codes = array("h")
+    last: PartitionResponse | None = None
+    for index in topic.partition_indexes:
+        if last is None or last.partition_index != index:  # one partition may be there 260,000 times
+            last = described.get(index) or _partition(broker, TopicPartition(topic.name, index))
+            if last.error_code == ErrorCode.NONE:
+                described[index] = last
+        codes.append(last.error_code)
+        yield
+    if not described and codes.count(codes[0]) == len(codes):
+        return ErrorCode.for_code(codes[0])
+    return Zipped(
+        lambda index, code: _refusal(index, code) if code else described[index], topic.partition_indexes, codes
+    )
 
 
 def _partition(broker: Services, topic_partition: TopicPartition) -> PartitionResponse:

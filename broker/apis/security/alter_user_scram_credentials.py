@@ -11,7 +11,7 @@ from odradek.broker.apis.authorization import require
 from odradek.controller.admin.scram_credential_changes import Deletion, Upsertion, alter_scram_credentials
 from odradek.controller.loop_turns import in_turns
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
-from odradek.protocol.codec.mapped import Mapped
+from odradek.protocol.codec.mapped import Mapped, Pairs
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -34,16 +34,15 @@ def handle(broker: Services, ctx: RequestContext, request: AlterUserScramCredent
 
 
 async def _alter(broker: Services, ctx: RequestContext, request: AlterUserScramCredentialsRequest) -> None:
-    results = await alter_scram_credentials(
+    altered = await alter_scram_credentials(
         broker.controller.client,
         Mapped(_upsertion, request.upsertions),
         Mapped(_deletion, request.deletions),
     )
-    ctx.reply(
-        AlterUserScramCredentialsResponse(
-            results=[_result(user, error) async for user, error in in_turns(results.items())]
-        )
-    )
+    results = Pairs(_result)
+    async for user, error in in_turns(altered.items()):
+        results.add(user, error)
+    ctx.reply(AlterUserScramCredentialsResponse(results=results))
 
 
 def _upsertion(asked: ScramCredentialUpsertion) -> Upsertion:

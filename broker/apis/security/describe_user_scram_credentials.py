@@ -7,11 +7,11 @@ Kafka: KafkaApis.handleDescribeUserScramCredentialsRequest.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.authorization import require
 from odradek.controller.admin.scram_credentials import UserCredentials, describe_scram_credentials, missing
-from odradek.controller.loop_turns import in_turns
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.protocol.codec.mapped import Mapped
 from odradek.protocol.errors import ErrorCode
@@ -33,7 +33,7 @@ def handle(broker: Services, ctx: RequestContext, request: DescribeUserScramCred
 
 
 async def _describe(broker: Services, ctx: RequestContext, request: DescribeUserScramCredentialsRequest) -> None:
-    users = None if request.users is None else [user.name async for user in in_turns(request.users)]
+    users = None if request.users is None else Mapped(attrgetter("name"), request.users)
     found = await describe_scram_credentials(broker.controller.client, users)
     ctx.reply(DescribeUserScramCredentialsResponse(error_message="", results=Mapped(_result, found)))
 

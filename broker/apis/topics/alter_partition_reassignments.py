@@ -12,16 +12,19 @@ from typing import TYPE_CHECKING
 from odradek.broker.apis.authorization import authorize_cluster
 from odradek.controller.loop_turns import in_turns
 from odradek.controller.model.acls import AclOperation
-from odradek.protocol.codec.mapped import Pairs
+from odradek.protocol.codec.mapped import Zipped
 from odradek.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ReassignablePartitionResponse,
+    ReassignableTopic,
     ReassignableTopicResponse,
 )
 from odradek.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
     from odradek.protocol.errors import KafkaError
@@ -33,24 +36,20 @@ def handle(broker: Services, ctx: RequestContext, request: AlterPartitionReassig
 
 
 async def _alter(broker: Services, ctx: RequestContext, request: AlterPartitionReassignmentsRequest) -> None:
-    targets: dict[TopicPartition, tuple[int, ...] | None] = {}
-    async for topic in in_turns(request.topics):
-        async for part in in_turns(topic.partitions):
-            replicas = part.replicas
-            targets[TopicPartition(topic.name, part.partition_index)] = None if replicas is None else tuple(replicas)
-    topics: dict[str, Pairs[int, KafkaError | None, ReassignablePartitionResponse]] = {}
-    outcomes = await broker.controller.alter_partition_reassignments(targets)
-    async for tp, error in in_turns(outcomes.items()):
-        if tp.topic not in topics:
-            topics[tp.topic] = Pairs(_result)
-        topics[tp.topic].add(tp.partition, error)
-    ctx.reply(
-        AlterPartitionReassignmentsResponse(
-            responses=[
-                ReassignableTopicResponse(name=name, partitions=found) async for name, found in in_turns(topics.items())
-            ],
-        )
-    )
+    topics = [topic async for topic in in_turns(request.topics) if topic.partitions]
+    outcomes = await broker.controller.alter_partition_reassignments(_targets(topics))
+    responses = []
+    async for name, found in in_turns(outcomes.items()):
+        partitions = Zipped(_result, tuple(found), tuple(found.values()))
+        responses.append(ReassignableTopicResponse(name=name, partitions=partitions))
+    ctx.reply(AlterPartitionReassignmentsResponse(responses=responses))
+
+
+def _targets(topics: Sequence[ReassignableTopic]) -> Iterator[tuple[TopicPartition, tuple[int, ...] | None]]:
+    for topic in topics:
+        for part in topic.partitions:
+            replicas = None if part.replicas is None else tuple(part.replicas)
+            yield TopicPartition(topic.name, part.partition_index), replicas
 
 
 def _result(index: int, error: KafkaError | None) -> ReassignablePartitionResponse:

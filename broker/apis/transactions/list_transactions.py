@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @in_slices
 def handle(broker: Services, ctx: RequestContext, request: ListTransactionsRequest) -> Steps:
-    response = broker.transaction_coordinator.list(request)
+    response = yield from broker.transaction_coordinator.list(request)
     if broker.authorizer is not None:
         states, response.transaction_states = response.transaction_states, []
         for state in states:

@@ -12,7 +12,7 @@ Kafka: GroupCoordinatorAdapter, OffsetFetchResponse.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import cast
 
 from odradek.coordinator.group.group_metadata_manager import OFFSETS_A_STEP
@@ -147,7 +147,7 @@ def fetched_offsets(
 
 
 def offset_fetch_response(
-    groups: list[OffsetFetchResponseGroup], version: int
+    groups: Sequence[OffsetFetchResponseGroup], version: int
 ) -> Generator[None, None, OffsetFetchResponse]:
     """The response in the shape of the version, in steps; up to 7 there is exactly one group."""
     if version >= 8:

@@ -30,6 +30,7 @@ from odradek.coordinator.group.state.group_states import GroupRequest, GroupStat
 from odradek.coordinator.group.validation import refusal_for, validate_offset_commit
 from odradek.coordinator.ports import ConsumerOffsetTree, Respond, TransactionalProducer, TransactionVerifier
 from odradek.protocol.codec.kept_array import KeptArray
+from odradek.protocol.codec.mapped import Outcomes
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_commit import OffsetCommitRequest
 from odradek.protocol.messages.offset_delete import (
@@ -45,7 +46,6 @@ from odradek.protocol.messages.offset_fetch import (
     OffsetFetchResponseGroup,
 )
 from odradek.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
-from odradek.protocol.shared_elements import append_shared
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import Clock
 from odradek.timer.sliced_work import Steps, chosen
@@ -180,7 +180,7 @@ class OffsetService:
             yield from self._fetch_from_tree(groups[0], respond)
             return
         require_stable = version >= 7 and request.require_stable
-        answers: list[OffsetFetchResponseGroup] = []
+        answers = Outcomes(_without_topics)
         of_all_topics: dict[str, OffsetFetchResponseGroup] = {}
         """A request may name one group with many offsets 100,000 times."""
         for group in groups:
@@ -191,7 +191,10 @@ class OffsetService:
                 if group.topics is None:
                     answer.topics = KeptArray(answer.topics)
                     of_all_topics[group.group_id] = answer
-            append_shared(answers, answer, answer.topics)
+            if group.topics is None or answer.topics:
+                answers.append(answer)
+            else:
+                answers.add(group.group_id, answer.error_code)
             yield None
         response = yield from offset_fetch_response(answers, version)
         respond(response)
@@ -261,3 +264,7 @@ class OffsetService:
         if group.state is GroupState.EMPTY or group.is_consumer_group:
             return ErrorCode.NONE
         return ErrorCode.NON_EMPTY_GROUP
+
+
+def _without_topics(group_id: str, error: int) -> OffsetFetchResponseGroup:
+    return OffsetFetchResponseGroup(group_id=group_id, error_code=error)

@@ -23,6 +23,7 @@ from odradek.controller.states.request_batch import ControlRequest, ControlRespo
 from odradek.controller.tree.embedded_tree import EmbeddedTree, TreeDatabase
 from odradek.controller.znodes.metadata_client import MetadataClient
 from odradek.controller.znodes.registration import create_base_nodes
+from odradek.protocol.errors import KafkaError
 from odradek.protocol.messages.create_topics import CreatableReplicaAssignment, CreatableTopic, CreatableTopicConfig
 from odradek.protocol.messages.leader_and_isr import (
     LeaderAndIsrPartitionError,
@@ -272,6 +273,15 @@ class ControllerCluster:
     @property
     def client(self) -> MetadataClient:
         return self.controller.client
+
+    async def reassign(
+        self, targets: Mapping[TopicPartition, tuple[int, ...] | None]
+    ) -> dict[TopicPartition, KafkaError | None]:
+        """Through the controller, as the API does."""
+        outcomes = await self.controller.alter_partition_reassignments(targets.items())
+        return {
+            TopicPartition(topic, index): each for topic, found in outcomes.items() for index, each in found.items()
+        }
 
     def take_requests(self) -> dict[int, list[ControlRequest]]:
         return {broker_id: broker.take_requests() for broker_id, broker in self.brokers.items()}

@@ -34,6 +34,7 @@ from odradek.protocol.messages.list_transactions import ListTransactionsRequest
 from odradek.protocol.records.record import SimpleRecord
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import ManualClock
+from odradek.timer.sliced_work import run_through
 from odradek.timer.system_timer import SystemTimer
 from tests.support.in_process.coordinator_log import InMemoryCoordinatorLog
 from tests.support.in_process.marker_channel import FakeMarkerChannel
@@ -214,7 +215,7 @@ def list_transactions(t: Transcript, line: Line) -> None:
         producer_id_filters=[int(found) for found in line.options.get("ids", "").split(",") if found],
         duration_filter=int(line.options.get("duration", -1)),
     )
-    response = t.coordinator.list(request)
+    response = run_through(t.coordinator.list(request))
     found = " ".join(f"{entry.transactional_id}:{entry.transaction_state}" for entry in response.transaction_states)
     unknown = f" unknown={','.join(response.unknown_state_filters)}" if response.unknown_state_filters else ""
     t.say(f"{ErrorCode(response.error_code).name} {found}{unknown}".rstrip())

@@ -203,7 +203,7 @@ async def test_requests_to_an_idle_controller_are_refused() -> None:
             idle.controlled_shutdown(2, idle.broker_epoch),
             idle.elect_leaders(frozenset({T0}), ElectionType.PREFERRED),
             idle.allocate_producer_ids(2, idle.broker_epoch),
-            idle.alter_partition_reassignments({}),
+            idle.alter_partition_reassignments([]),
             idle.list_partition_reassignments(None),
             idle.update_features([]),
         ):

@@ -59,7 +59,7 @@ async def test_a_partition_moves_in_two_phases() -> None:
     async with controller_cluster() as cluster:
         topic_id = await four_brokers(cluster)
         controller = cluster.controller
-        assert await controller.alter_partition_reassignments({T0: (2, 3)}) == {T0: None}
+        assert await cluster.reassign({T0: (2, 3)}) == {T0: None}
         await cluster.settle()
         moving = ReplicaAssignment((2, 3, 0, 1), (2, 3), (0, 1))
         assert await assignment(cluster) == moving
@@ -87,7 +87,7 @@ async def test_a_partition_moves_in_two_phases() -> None:
 async def test_a_move_that_keeps_the_leader_keeps_it_leading() -> None:
     async with controller_cluster() as cluster:
         topic_id = await four_brokers(cluster)
-        await cluster.controller.alter_partition_reassignments({T0: (0, 3)})
+        await cluster.reassign({T0: (0, 3)})
         await alter_isr(cluster, topic_id, [0, 1, 3])
         assert await assignment(cluster) == ReplicaAssignment((0, 3))
         leader, isr, _, _ = await cluster.state("t")
@@ -98,10 +98,9 @@ async def test_a_move_that_keeps_the_leader_keeps_it_leading() -> None:
 async def test_cancelling_restores_the_original_replicas_and_deletes_the_added_ones() -> None:
     async with controller_cluster() as cluster:
         await four_brokers(cluster)
-        controller = cluster.controller
-        await controller.alter_partition_reassignments({T0: (2, 3)})
+        await cluster.reassign({T0: (2, 3)})
         cluster.take_requests()
-        assert await controller.alter_partition_reassignments({T0: None}) == {T0: None}
+        assert await cluster.reassign({T0: None}) == {T0: None}
         await cluster.settle()
         assert await assignment(cluster) == ReplicaAssignment((0, 1))
         stops = [request for request in cluster.take_requests()[2] if type(request).__name__ == "StopReplicaRequest"]
@@ -112,7 +111,7 @@ async def test_cancelling_restores_the_original_replicas_and_deletes_the_added_o
 async def test_a_move_goes_on_under_the_next_controller() -> None:
     async with controller_cluster() as cluster:
         topic_id = await four_brokers(cluster)
-        await cluster.controller.alter_partition_reassignments({T0: (1, 3)})
+        await cluster.reassign({T0: (1, 3)})
         await cluster.kill(0)
         assert (await cluster.state("t"))[0] == 1
         await alter_isr(cluster, topic_id, [1, 3])
@@ -142,7 +141,7 @@ async def test_a_move_goes_on_under_the_next_controller() -> None:
 async def test_refused_targets(target: tuple[int, ...] | None, code: ErrorCode, message: str | None) -> None:
     async with controller_cluster() as cluster:
         await four_brokers(cluster)
-        error = (await cluster.controller.alter_partition_reassignments({T0: target}))[T0]
+        error = (await cluster.reassign({T0: target}))[T0]
         assert isinstance(error, KafkaError)
         assert error.code is code
         if message is not None:
@@ -155,7 +154,7 @@ async def test_unknown_partitions_are_not_moved() -> None:
     async with controller_cluster() as cluster:
         await four_brokers(cluster)
         unknown = TopicPartition("none", 0)
-        error = (await cluster.controller.alter_partition_reassignments({unknown: (1,)}))[unknown]
+        error = (await cluster.reassign({unknown: (1,)}))[unknown]
         assert isinstance(error, KafkaError)
         assert error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
@@ -174,7 +173,7 @@ async def test_a_partition_that_cannot_be_moved_does_not_keep_others_from_it() -
 
         cluster.client.change_topic_assignment = fail
         broken = TopicPartition("broken", 0)
-        results = await cluster.controller.alter_partition_reassignments({broken: (1,), T0: (2, 3)})
+        results = await cluster.reassign({broken: (1,), T0: (2, 3)})
         assert results[T0] is None
         assert results[broken].code is ErrorCode.UNKNOWN_SERVER_ERROR
         assert (await assignment(cluster)).is_being_reassigned
@@ -186,7 +185,7 @@ async def test_a_partition_that_never_had_a_leader_does_not_stop_the_failover() 
         await four_brokers(cluster)
         await cluster.create("dead", {0: [9]}, timeout_ms=0)
         dead = TopicPartition("dead", 0)
-        results = await cluster.controller.alter_partition_reassignments({dead: (3,), T0: (1, 2)})
+        results = await cluster.reassign({dead: (3,), T0: (1, 2)})
         assert results[dead].code is ErrorCode.UNKNOWN_SERVER_ERROR
         await cluster.kill(3)
         await cluster.kill(0)
@@ -210,7 +209,7 @@ async def test_partitions_that_are_added_while_another_begins_to_move_are_not_lo
             return await watch_existence(*arguments)
 
         cluster.client.watch_existence = add_meanwhile
-        await cluster.controller.alter_partition_reassignments({T0: (2, 3)})
+        await cluster.reassign({T0: (2, 3)})
         cluster.client.watch_existence = watch_existence
         await cluster.settle()
         (topic,) = await cluster.client.topic_assignments(["t"])
@@ -226,7 +225,7 @@ async def test_a_legacy_reassignment_after_one_that_somebody_else_removed() -> N
         await tree.run(Create(znodes.REASSIGN_PARTITIONS, znodes.encode_reassignment({T0: (1, 2)})))
         await cluster.settle()
         await tree.run(Delete(znodes.REASSIGN_PARTITIONS))
-        await cluster.controller.alter_partition_reassignments({T0: None})
+        await cluster.reassign({T0: None})
         await tree.run(Create(znodes.REASSIGN_PARTITIONS, znodes.encode_reassignment({T0: (2,)})))
         await cluster.settle()
         assert (await assignment(cluster)).target_replicas == (2,)
@@ -264,7 +263,7 @@ async def test_a_legacy_reassignment_that_cannot_be_read_is_removed() -> None:
 async def test_the_message_about_a_very_long_target_fits_into_a_response() -> None:
     async with controller_cluster() as cluster:
         await four_brokers(cluster)
-        results = await cluster.controller.alter_partition_reassignments({T0: (1,) * 100_000})
+        results = await cluster.reassign({T0: (1,) * 100_000})
         error = results[T0]
         assert error is not None
         assert error.code == ErrorCode.INVALID_REPLICA_ASSIGNMENT

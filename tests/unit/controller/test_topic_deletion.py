@@ -118,18 +118,18 @@ async def test_deletion_can_be_disabled() -> None:
 @async_test
 async def test_deletion_ends_a_reassignment() -> None:
     async with controller_cluster() as cluster:
-        controller = await cluster.start(0)
+        await cluster.start(0)
         await cluster.start(1)
         await cluster.create("t", {0: [0]})
         partition = TopicPartition("t", 0)
-        await controller.alter_partition_reassignments({partition: (1,)})
+        await cluster.reassign({partition: (1,)})
         cluster.brokers[1].answers = False
         cluster.take_requests()
         await mark(cluster, "t")
         # The replica that is being added is deleted, too.
         assert shown(cluster.take_requests()[1][-1]) == "t-0 epoch -2 delete"
         # Once deletion is queued a reassignment is refused, even one that cancels.
-        results = await controller.alter_partition_reassignments({partition: None})
+        results = await cluster.reassign({partition: None})
         assert results[partition] is not None
         # And nothing resumes the old one, neither a broker that returns nor the next controller.
         await cluster.kill(1)
@@ -141,10 +141,10 @@ async def test_deletion_ends_a_reassignment() -> None:
 @async_test
 async def test_the_next_controller_deletes_a_topic_that_is_being_moved() -> None:
     async with controller_cluster() as cluster:
-        controller = await cluster.start(0)
+        await cluster.start(0)
         await cluster.start(1)
         await cluster.create("t", {0: [1]})
-        await controller.alter_partition_reassignments({TopicPartition("t", 0): (0, 1)})
+        await cluster.reassign({TopicPartition("t", 0): (0, 1)})
         cluster.brokers[1].answers = False
         await mark(cluster, "t")
         await cluster.kill(0)

@@ -53,11 +53,10 @@ async def delete_offsets(client: AdminClient, out: Output, group: str, topics: S
     """Delete the offsets of a group in topics or partitions. Raises: CommandFailed if one is not deleted."""
     partitions = await partitions_of(client, topics)
     request = OffsetDeleteRequest(group_id=group)
-    by_topic: dict[str, OffsetDeleteRequestTopic] = {}
+    by_topic: dict[str, list[OffsetDeleteRequestPartition]] = {}
     for tp in partitions:
-        found = by_topic.setdefault(tp.topic, OffsetDeleteRequestTopic(name=tp.topic))
-        found.partitions.append(OffsetDeleteRequestPartition(partition_index=tp.partition))
-    request.topics = list(by_topic.values())
+        by_topic.setdefault(tp.topic, []).append(OffsetDeleteRequestPartition(partition_index=tp.partition))
+    request.topics = [OffsetDeleteRequestTopic(name=name, partitions=found) for name, found in by_topic.items()]
 
     async def ask(broker_id: int, names: Sequence[str]) -> Mapping[str, OffsetDeleteResponse]:
         return {group: await client.ask_broker(broker_id, request, OffsetDeleteResponse)}

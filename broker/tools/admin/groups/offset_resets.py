@@ -84,13 +84,14 @@ async def commit(client: AdminClient, group: str, offsets: Mapping[TopicPartitio
     """Commit offsets of a group without members. Raises: CommandFailed."""
     if not offsets:
         return
-    topics: dict[str, OffsetCommitRequestTopic] = {}
+    by_topic: dict[str, list[OffsetCommitRequestPartition]] = {}
     for tp, offset in sorted(offsets.items()):
         partition = OffsetCommitRequestPartition(
             partition_index=tp.partition, committed_offset=offset, committed_metadata=""
         )
-        topics.setdefault(tp.topic, OffsetCommitRequestTopic(name=tp.topic)).partitions.append(partition)
-    request = OffsetCommitRequest(group_id=group, topics=list(topics.values()))
+        by_topic.setdefault(tp.topic, []).append(partition)
+    topics = [OffsetCommitRequestTopic(name=name, partitions=found) for name, found in by_topic.items()]
+    request = OffsetCommitRequest(group_id=group, topics=topics)
 
     async def ask(broker_id: int, names: Sequence[str]) -> Mapping[str, _Committed]:
         response = await client.ask_broker(broker_id, request, OffsetCommitResponse)

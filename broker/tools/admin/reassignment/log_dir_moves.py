@@ -90,14 +90,15 @@ async def start_moves(client: AdminClient, targets: Mapping[Replica, str]) -> se
 
 
 def _request(targets: Mapping[Replica, str]) -> AlterReplicaLogDirsRequest:
-    by_path: dict[str, dict[str, AlterReplicaLogDirTopic]] = {}
+    by_path: dict[str, dict[str, list[int]]] = {}
     for replica, path in targets.items():
         name, partition = replica.topic_partition
-        topics = by_path.setdefault(path, {})
-        topics.setdefault(name, AlterReplicaLogDirTopic(name=name)).partitions.append(partition)
-    return AlterReplicaLogDirsRequest(
-        dirs=[AlterReplicaLogDir(path=path, topics=list(topics.values())) for path, topics in by_path.items()]
-    )
+        by_path.setdefault(path, {}).setdefault(name, []).append(partition)
+    dirs = []
+    for path, by_topic in by_path.items():
+        topics = [AlterReplicaLogDirTopic(name=name, partitions=found) for name, found in by_topic.items()]
+        dirs.append(AlterReplicaLogDir(path=path, topics=topics))
+    return AlterReplicaLogDirsRequest(dirs=dirs)
 
 
 def not_started(replicas: Iterable[Replica]) -> CommandFailed:

@@ -207,13 +207,15 @@ async def _replicas_of(client: AdminClient, partitions: Iterable[TopicPartition]
 
 
 async def _alter(client: AdminClient, targets: Mapping[TopicPartition, Sequence[int] | None], failure: str) -> None:
-    topics: dict[str, ReassignableTopic] = {}
+    topics: dict[str, list[ReassignablePartition]] = {}
     for tp, replicas in targets.items():
         partition = ReassignablePartition(
             partition_index=tp.partition, replicas=None if replicas is None else list(replicas)
         )
-        topics.setdefault(tp.topic, ReassignableTopic(name=tp.topic)).partitions.append(partition)
-    request = AlterPartitionReassignmentsRequest(topics=list(topics.values()))
+        topics.setdefault(tp.topic, []).append(partition)
+    request = AlterPartitionReassignmentsRequest(
+        topics=[ReassignableTopic(name=name, partitions=partitions) for name, partitions in topics.items()]
+    )
     response = await client.ask_controller(request, AlterPartitionReassignmentsResponse)
     check(response.error_code, response.error_message, failure)
     errors = [

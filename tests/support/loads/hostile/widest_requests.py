@@ -31,20 +31,27 @@ class WideArray:
     def name(self) -> str:
         return f"{self.spec.name} v{self.version} {'.'.join(self.path)}"
 
-    def frame(self, *, differ: bool = False, largest_bytes: int = LARGEST_BYTES) -> bytes:
-        """Without its length. The elements are empty and equal; if they `differ`, each names something else."""
-        one = len(encode(self._request(1, differ=differ), self.version))
-        more = len(encode(self._request(2, differ=differ), self.version)) - one
+    @property
+    def is_nested(self) -> bool:
+        """Whether its elements have arrays."""
+        return self._request(1, differ=True, inner=0) != self._request(1, differ=True, inner=1)
+
+    def frame(self, *, differ: bool = False, inner: int = 0, largest_bytes: int = LARGEST_BYTES) -> bytes:
+        """Without its length. The elements are empty and equal; if they `differ`, each names something else, and the
+        arrays in it have `inner` empty elements.
+        """
+        one = len(encode(self._request(1, differ=differ, inner=inner), self.version))
+        more = len(encode(self._request(2, differ=differ, inner=inner), self.version)) - one
         count = (largest_bytes - HEADER_BYTES - one) // max(1, more)
         header = RequestHeader(self.spec.key, self.version, 1, "wide")
-        frame = encode_request(header, self._request(count, differ=differ))
+        frame = encode_request(header, self._request(count, differ=differ, inner=inner))
         while len(frame) > largest_bytes:  # the names of many are longer than those of two
             count = count * largest_bytes // len(frame)
-            frame = encode_request(header, self._request(count, differ=differ))
+            frame = encode_request(header, self._request(count, differ=differ, inner=inner))
         return frame
 
-    def _request(self, count: int, *, differ: bool) -> Request:
-        request = _filled(self.spec.request_type(), self.version, self.path, count, differ=differ)
+    def _request(self, count: int, *, differ: bool, inner: int) -> Request:
+        request = _filled(self.spec.request_type(), self.version, self.path, count, differ=differ, inner=inner)
         assert isinstance(request, Request)
         return request
 
@@ -88,36 +95,41 @@ def _arrays(struct_type: type[Struct], version: int) -> Iterator[tuple[str, ...]
             yield from ((field.name, *path) for path in _arrays(field.element, version))
 
 
-def _filled(struct_type: type[Struct], version: int, path: tuple[str, ...], count: int, *, differ: bool) -> Struct:
-    """The smallest instance whose array at `path` has `count` items; arrays on the way have one."""
+def _filled(
+    struct_type: type[Struct], version: int, path: tuple[str, ...], count: int, *, differ: bool, inner: int = 0
+) -> Struct:
+    """The smallest instance whose array at `path` has `count` items; arrays on the way have one, and those in different
+    items `inner`.
+    """
     values: dict[str, object] = {}
     for field in _fields(struct_type, version):
         is_on_path = bool(path) and field.name == path[0]
         rest = path[1:] if is_on_path else ()
         if field.kind is Kind.STRUCT:
             assert isinstance(field.element, type)
-            values[field.name] = _filled(field.element, version, rest, count, differ=differ)
+            values[field.name] = _filled(field.element, version, rest, count, differ=differ, inner=inner)
         elif field.kind is Kind.ARRAY and is_on_path and len(path) == 1 and differ:
-            values[field.name] = [_named(field, version, number) for number in range(count)]
+            values[field.name] = [_named(field, version, number, inner) for number in range(count)]
         elif field.kind is Kind.ARRAY:
-            items = 0 if not is_on_path else count if len(path) == 1 else 1
-            values[field.name] = [_item(field, version, rest, count, differ=differ)] * items
+            beside = 0 if path else inner
+            items = beside if not is_on_path else count if len(path) == 1 else 1
+            values[field.name] = [_item(field, version, rest, count, differ=differ, inner=inner)] * items
     return struct_type(**values)
 
 
-def _item(field: Field, version: int, path: tuple[str, ...], count: int, *, differ: bool) -> object:
+def _item(field: Field, version: int, path: tuple[str, ...], count: int, *, differ: bool, inner: int) -> object:
     if isinstance(field.element, Primitive):
         return field.element.default
     assert isinstance(field.element, type)
-    return _filled(field.element, version, path, count, differ=differ)
+    return _filled(field.element, version, path, count, differ=differ, inner=inner)
 
 
-def _named(field: Field, version: int, number: int) -> object:
+def _named(field: Field, version: int, number: int, inner: int) -> object:
     """The element that has this number as its name, id or index."""
     if isinstance(field.element, Primitive):
         return _numbered(field.element.kind, number)
     assert isinstance(field.element, type)
-    item = _filled(field.element, version, (), 0, differ=True)
+    item = _filled(field.element, version, (), 0, differ=True, inner=inner)
     names = {
         inner.kind: inner
         for inner in reversed(list(_fields(field.element, version)))

@@ -488,7 +488,7 @@ async def test_no_partitions_are_added_while_the_topic_is_reassigned() -> None:
         controller = await cluster.start(0)
         await cluster.start(1)
         await cluster.create("t", {0: [0]})
-        await controller.alter_partition_reassignments({TopicPartition("t", 0): (1,)})
+        await cluster.reassign({TopicPartition("t", 0): (1,)})
         topic = CreatePartitionsTopic(name="t", count=2, assignments=None)
         result = (await cluster.admin().create_partitions([topic], timeout_ms=1000))["t"]
         assert result.error_code is ErrorCode.REASSIGNMENT_IN_PROGRESS

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from odradek.coordinator.transaction.listing import described, listed
+from odradek.coordinator.transaction.listing import described, list_of
 from odradek.coordinator.transaction.states import TransactionState
 from odradek.coordinator.transaction.transaction_metadata import TransactionMetadata
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.list_transactions import ListTransactionsRequest
 from odradek.protocol.topic_partition import TopicPartition
+from odradek.timer.sliced_work import run_through
 
 
 def metadata(state: TransactionState, start_ms: int = 100) -> TransactionMetadata:
@@ -33,12 +34,12 @@ def test_partitions_are_grouped_by_topic() -> None:
 def test_the_dead_are_not_shown() -> None:
     dead = metadata(TransactionState.DEAD)
     assert described(dead).error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
-    assert listed([dead], ListTransactionsRequest(), 200).transaction_states == []
+    assert run_through(list_of([dead], ListTransactionsRequest(), 200)).transaction_states == []
 
 
 def test_a_duration_is_exceeded_and_not_reached() -> None:
     def count(duration: int) -> int:
         request = ListTransactionsRequest(duration_filter=duration)
-        return len(listed([metadata(TransactionState.ONGOING)], request, 200).transaction_states)
+        return len(run_through(list_of([metadata(TransactionState.ONGOING)], request, 200)).transaction_states)
 
     assert [count(duration) for duration in (-1, 0, 99, 100, 101)] == [1, 1, 1, 0, 0]
