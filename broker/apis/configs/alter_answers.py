@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from odradek.protocol.codec.mapped import Mapped
+from odradek.protocol.codec.mapped import Zipped
 from odradek.protocol.error_patterns import error_about
 
 if TYPE_CHECKING:
@@ -24,11 +24,10 @@ class Resource(Protocol):
     resource_name: str
 
 
-def answers(response_type: Callable[..., R], resources: Sequence[Resource], outcomes: Sequence[Outcome]) -> Mapped[R]:
+def answers(response_type: Callable[..., R], resources: Sequence[Resource], outcomes: Sequence[Outcome]) -> Sequence[R]:
     """The answer for each resource, in the order of the request."""
 
-    def answer(place: int) -> R:
-        resource, outcome = resources[place], outcomes[place]
+    def answer(resource: Resource, outcome: Outcome) -> R:
         error = None if outcome is None else error_about(resource.resource_name, outcome)
         return response_type(
             resource_type=resource.resource_type,
@@ -37,4 +36,4 @@ def answers(response_type: Callable[..., R], resources: Sequence[Resource], outc
             error_message=None if error is None else error.specific_message,
         )
 
-    return Mapped(answer, range(len(outcomes)))
+    return Zipped(answer, resources, outcomes)
