@@ -39,4 +39,4 @@ class AlterReplicaLogDirTopicResult(Struct):
 
 class AlterReplicaLogDirsResponse(Response, key=34, versions="0-2", flexible="2+"):
     throttle_time_ms: int = int32("0+")
-    results: list[AlterReplicaLogDirTopicResult] = array(AlterReplicaLogDirTopicResult, "0+")
+    results: Sequence[AlterReplicaLogDirTopicResult] = array(AlterReplicaLogDirTopicResult, "0+")

@@ -41,7 +41,7 @@ class WritableTxnMarkerTopicResult(Struct):
 
 class WritableTxnMarkerResult(Struct):
     producer_id: int = int64("0+")
-    topics: list[WritableTxnMarkerTopicResult] = array(WritableTxnMarkerTopicResult, "0+")
+    topics: Sequence[WritableTxnMarkerTopicResult] = array(WritableTxnMarkerTopicResult, "0+")
 
 
 class WriteTxnMarkersResponse(Response, key=27, versions="0-1", flexible="1+"):

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from odradek.broker.apis.authorization import require
 from odradek.broker.apis.named_partitions import NamedPartitions, named_partitions
 from odradek.broker.apis.services import in_slices
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
-from odradek.protocol.codec.mapped import Outcomes
+from odradek.protocol.codec.outcomes_by_topic import OutcomesByTopic
 from odradek.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirPartitionResult,
@@ -24,7 +24,7 @@ from odradek.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopicResult,
 )
-from odradek.timer.sliced_work import Wait, listed
+from odradek.timer.sliced_work import Wait
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Sequence
@@ -45,16 +45,15 @@ def handle(broker: Services, ctx: RequestContext, request: AlterReplicaLogDirsRe
             for topic_partition in (yield from _named([log_dir])):
                 paths[topic_partition] = log_dir.path  # the last entry of a replica counts
                 yield None
-    topics: _Topics = {}
+    topics = OutcomesByTopic(_topic, _result)
     moves = broker.replica_manager.moves
     for topic_partition in paths or (yield from _named(request.dirs)):
         path = paths[topic_partition] if paths else request.dirs[0].path
         yield Wait(partial(moves.prepare, topic_partition, path))
         error = moves.alter(topic_partition, path)
-        _add(topics, topic_partition, error)
+        topics.add(*topic_partition, error)
         yield Wait(partial(moves.discard_prepared, topic_partition))
-    response = yield from _response(topics)
-    ctx.reply(response)
+    ctx.reply(AlterReplicaLogDirsResponse(results=topics))
 
 
 _NO_PARTITIONS: Final[Sequence[tuple[str, list[int]]]] = (("", []),)
@@ -69,31 +68,19 @@ def _named(dirs: Iterable[AlterReplicaLogDir]) -> Generator[None, None, NamedPar
     )
 
 
-_Topics: TypeAlias = dict[str, Outcomes[int, AlterReplicaLogDirPartitionResult]]
-
-
-def _add(topics: _Topics, topic_partition: TopicPartition, error: ErrorCode) -> None:
-    if topic_partition.topic not in topics:
-        topics[topic_partition.topic] = Outcomes(_result)
-    topics[topic_partition.topic].add(topic_partition.partition, error)
+def _topic(name: str, partitions: Sequence[AlterReplicaLogDirPartitionResult]) -> AlterReplicaLogDirTopicResult:
+    return AlterReplicaLogDirTopicResult(topic_name=name, partitions=partitions)
 
 
 def _result(index: int, code: int) -> AlterReplicaLogDirPartitionResult:
     return AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code)
 
 
-def _response(topics: _Topics) -> Generator[None, None, AlterReplicaLogDirsResponse]:
-    results = yield from listed(
-        AlterReplicaLogDirTopicResult(topic_name=name, partitions=found) for name, found in topics.items()
-    )
-    return AlterReplicaLogDirsResponse(results=results)
-
-
 def error_response(
     request: AlterReplicaLogDirsRequest, version: int, code: ErrorCode, message: str | None
 ) -> Generator[None, None, AlterReplicaLogDirsResponse]:
-    topics: _Topics = {}
+    topics = OutcomesByTopic(_topic, _result)
     for topic_partition in (yield from _named(request.dirs)):
-        _add(topics, topic_partition, code)
+        topics.add(*topic_partition, code)
         yield
-    return (yield from _response(topics))
+    return AlterReplicaLogDirsResponse(results=topics)

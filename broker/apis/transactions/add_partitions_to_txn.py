@@ -19,7 +19,8 @@ from odradek.broker.apis.transactions.fenced_producer import error_for_version
 from odradek.controller.model.acls import AclOperation, ResourceType
 from odradek.controller.model.topic_names import is_internal
 from odradek.coordinator.transaction.coordinator import ProducerIdAndEpoch
-from odradek.protocol.codec.mapped import Mapped, Outcomes
+from odradek.protocol.codec.mapped import Mapped
+from odradek.protocol.codec.outcomes_by_topic import OutcomesByTopic
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -34,7 +35,7 @@ from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.sliced_work import chosen, listed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Mapping
+    from collections.abc import Callable, Container, Mapping, Sequence
 
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
@@ -93,17 +94,14 @@ def _apply_one(
     finish: Callable[[AddPartitionsToTxnResult], None],
 ) -> Steps:
     named = yield from named_partitions((topic.name, topic.partitions) for topic in transaction.topics)
-    topics: list[AddPartitionsToTxnTopicResult] = []
+    topics = OutcomesByTopic(_topic, _refused)
     """Those of the answer if any partition cannot be added."""
     is_any_refused = False
-    for name, indexes in named.by_topic.items():
-        results = Outcomes(_refused)
-        for index in indexes:
-            error = _refusal(broker, TopicPartition(name, index), version, authorized)
-            is_any_refused = is_any_refused or error != ErrorCode.NONE
-            results.add(index, error)
-            yield None
-        topics.append(AddPartitionsToTxnTopicResult(name=name, results_by_partition=results))
+    for topic_partition in named:
+        error = _refusal(broker, topic_partition, version, authorized)
+        is_any_refused = is_any_refused or error != ErrorCode.NONE
+        topics.add(*topic_partition, error)
+        yield None
     if is_any_refused:
         finish(AddPartitionsToTxnResult(transactional_id=transaction.transactional_id, topic_results=topics))
         return
@@ -140,6 +138,10 @@ def _only_transaction(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnT
     )
 
 
+def _topic(name: str, partitions: Sequence[AddPartitionsToTxnPartitionResult]) -> AddPartitionsToTxnTopicResult:
+    return AddPartitionsToTxnTopicResult(name=name, results_by_partition=partitions)
+
+
 def _refused(index: int, code: int) -> AddPartitionsToTxnPartitionResult:
     """With a partition that cannot be added: nothing is done with the others."""
     return _result(index, ErrorCode.OPERATION_NOT_ATTEMPTED if code == ErrorCode.NONE else code)
@@ -158,16 +160,11 @@ def _finish_each(
 
     Kafka: AddPartitionsToTxnResponse.resultForTransaction.
     """
-    topics: dict[str, Outcomes[int, AddPartitionsToTxnPartitionResult]] = {}
-    for (name, index), error in errors.items():
-        if name not in topics:
-            topics[name] = Outcomes(_result)
-        topics[name].add(index, error)
+    topics = OutcomesByTopic(_topic, _result)
+    for topic_partition, error in errors.items():
+        topics.add(*topic_partition, error)
         yield None
-    answers = yield from listed(
-        AddPartitionsToTxnTopicResult(name=name, results_by_partition=some) for name, some in topics.items()
-    )
-    finish(AddPartitionsToTxnResult(transactional_id=transaction.transactional_id, topic_results=answers))
+    finish(AddPartitionsToTxnResult(transactional_id=transaction.transactional_id, topic_results=topics))
 
 
 def _finish(

@@ -9,15 +9,15 @@ Kafka: KafkaApis.handleWriteTxnMarkersRequest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from odradek.broker.apis.authorization import authorize, authorize_cluster
 from odradek.broker.apis.named_partitions import named_partitions
 from odradek.broker.apis.services import in_slices
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.controller.model.topic_names import GROUP_METADATA_TOPIC
-from odradek.protocol.codec.mapped import Outcomes
+from odradek.protocol.codec.outcomes_by_topic import OutcomesByTopic
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from odradek.broker.network.requests.request import RequestContext
     from odradek.timer.sliced_work import Steps
 
-_Results: TypeAlias = dict[str, Outcomes[int, WritableTxnMarkerPartitionResult]]
-"""Of one marker, by topic."""
+_Results: TypeAlias = OutcomesByTopic[WritableTxnMarkerPartitionResult, WritableTxnMarkerTopicResult]
+"""Of one marker."""
 
 
 @in_slices
@@ -77,15 +77,18 @@ def apply(
 
 def _write(broker: Services, marker: WritableTxnMarker, finish: Callable[[int, _Results], None]) -> Steps:
     replicas = broker.replica_manager
-    found: _Results = {}
+    if not marker.topics:
+        finish(marker.producer_id, _NOTHING)
+        return
+    found = OutcomesByTopic(_topic, _result)
     batch = _batch(broker, marker)
     records: dict[TopicPartition, memoryview] = {}
     for topic_partition in (yield from named_partitions((t.name, t.partition_indexes) for t in marker.topics)):
         partition = replicas.hosted(topic_partition)
         if partition is None or partition.log is None:
-            _add(found, topic_partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            found.add(*topic_partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         elif partition.log.config.record_version < MAGIC_V2:
-            _add(found, topic_partition, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT)
+            found.add(*topic_partition, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT)
         else:
             records[topic_partition] = memoryview(bytearray(batch))
         yield None
@@ -95,7 +98,7 @@ def _write(broker: Services, marker: WritableTxnMarker, finish: Callable[[int, _
 
     def written(results: Mapping[TopicPartition, LogAppendResult]) -> None:
         for topic_partition, result in results.items():
-            _add(found, topic_partition, result.error)
+            found.add(*topic_partition, result.error)
         _complete_offsets(broker, marker, results)
         finish(marker.producer_id, found)
 
@@ -133,22 +136,13 @@ def _complete_offsets(
         )
 
 
-def _add(results: _Results, topic_partition: TopicPartition, error: int) -> None:
-    if topic_partition.topic not in results:
-        results[topic_partition.topic] = Outcomes(_result)
-    results[topic_partition.topic].add(topic_partition.partition, error)
-
-
 def _respond(
     results_by_producer: Mapping[int, list[_Results]], respond: Callable[[WriteTxnMarkersResponse], None]
 ) -> Steps:
     markers = []
     for producer_id, found in results_by_producer.items():
         topics = found[0] if len(found) == 1 else (yield from _together(found))
-        results = yield from listed(
-            WritableTxnMarkerTopicResult(name=name, partitions=named) for name, named in topics.items()
-        )
-        markers.append(WritableTxnMarkerResult(producer_id=producer_id, topics=results))
+        markers.append(WritableTxnMarkerResult(producer_id=producer_id, topics=topics))
         yield None
     respond(WriteTxnMarkersResponse(markers=markers))
 
@@ -158,16 +152,24 @@ def _together(found: Iterable[_Results]) -> Generator[None, None, _Results]:
     errors: dict[TopicPartition, int] = {}
     for results in found:
         yield
-        for name, some in results.items():
-            for result in some:
-                errors[TopicPartition(name, result.partition_index)] = result.error_code
+        for topic in results:
+            for result in topic.partitions:
+                errors[TopicPartition(topic.name, result.partition_index)] = result.error_code
                 yield
-    topics: _Results = {}
+    topics = OutcomesByTopic(_topic, _result)
     for topic_partition, error in errors.items():
-        _add(topics, topic_partition, error)
+        topics.add(*topic_partition, error)
         yield
     return topics
 
 
+def _topic(name: str, partitions: Sequence[WritableTxnMarkerPartitionResult]) -> WritableTxnMarkerTopicResult:
+    return WritableTxnMarkerTopicResult(name=name, partitions=partitions)
+
+
 def _result(index: int, code: int) -> WritableTxnMarkerPartitionResult:
     return WritableTxnMarkerPartitionResult(partition_index=index, error_code=code)
+
+
+_NOTHING: Final = OutcomesByTopic(_topic, _result)
+"""Of markers without partitions, of which 1 MB may have 60,000."""
