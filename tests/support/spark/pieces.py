@@ -86,6 +86,9 @@ class Outgoing:
 def send(bootstrap: str, topic: str, records: Iterable[Outgoing], **config: str) -> list[Sent]:
     """Send records and wait for every acknowledgement; in the order of the acknowledgements."""
     producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, **config})
+    # Records of a topic that the producer does not know yet are handed to its partitions one by one, while `flush`
+    # sends what is there: a batch could come in two.
+    producer.list_topics(topic, FLUSH_TIMEOUT_S)
     sent: list[Sent] = []
     for record in records:
         _produce(producer, topic, record, sent)
