@@ -9,11 +9,37 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator, MutableSequence, Sequence
+from itertools import islice
 from typing import Final, Generic, TypeVar, cast, overload
 
 S = TypeVar("S")
 T = TypeVar("T")
 U = TypeVar("U")
+
+
+class ReadInOrder(Sequence[T]):
+    """A sequence that is mostly read from its beginning to its end. A single element may take as long as those before
+    it.
+    """
+
+    __slots__ = ()
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[T]: ...
+
+    def __getitem__(self, index: int | slice) -> T | list[T]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        number = index + len(self) if index < 0 else index
+        if not 0 <= number < len(self):
+            raise IndexError(f"{index} of {len(self)} elements")
+        return self._nth(number)
+
+    def _nth(self, number: int) -> T:
+        return next(islice(iter(self), number, None))
 
 
 class Mapped(Sequence[T]):

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
-from typing import Final, Generic, TypeVar, overload
+from typing import Final, Generic, TypeVar
+
+from odradek.protocol.codec.mapped import ReadInOrder
 
 PartitionT = TypeVar("PartitionT")
 TopicT = TypeVar("TopicT")
@@ -18,7 +19,7 @@ _END: Final = -1
 """In place of the place of the next partition."""
 
 
-class OutcomesByTopic(Sequence[TopicT], Generic[PartitionT, TopicT]):
+class OutcomesByTopic(ReadInOrder[TopicT], Generic[PartitionT, TopicT]):
     """The topics, in the order in which they came; their partitions, too. All are made anew each time they are read."""
 
     __slots__ = ("_make", "_make_topic", "_partitions", "_places", "_topics")
@@ -55,19 +56,8 @@ class OutcomesByTopic(Sequence[TopicT], Generic[PartitionT, TopicT]):
         for name, place in self._places.items():
             yield self._make_topic(name, _Partitions(self, place))
 
-    @overload
-    def __getitem__(self, index: int) -> TopicT: ...
 
-    @overload
-    def __getitem__(self, index: slice) -> list[TopicT]: ...
-
-    def __getitem__(self, index: int | slice) -> TopicT | list[TopicT]:
-        if isinstance(index, slice):
-            return list(self)[index]
-        return _nth(self, index)
-
-
-class _Partitions(Sequence[PartitionT]):
+class _Partitions(ReadInOrder[PartitionT]):
     """Those of one topic."""
 
     __slots__ = ("_all", "_place")
@@ -86,24 +76,3 @@ class _Partitions(Sequence[PartitionT]):
             index, code, following = partitions[place : place + 3]
             yield make(index, code)
             place = following
-
-    @overload
-    def __getitem__(self, index: int) -> PartitionT: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[PartitionT]: ...
-
-    def __getitem__(self, index: int | slice) -> PartitionT | list[PartitionT]:
-        if isinstance(index, slice):
-            return list(self)[index]
-        return _nth(self, index)
-
-
-ElementT = TypeVar("ElementT")
-
-
-def _nth(elements: Sequence[ElementT], index: int) -> ElementT:
-    number = index + len(elements) if index < 0 else index
-    if not 0 <= number < len(elements):
-        raise IndexError(f"{index} of {len(elements)} elements")
-    return next(islice(iter(elements), number, None))

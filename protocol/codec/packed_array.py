@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final, TypeAlias, TypeVar, overload
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Final, TypeAlias, TypeVar
 
 from odradek.protocol.codec.limits import MAX_DECODED_VALUES, MAX_TAGGED_FIELDS
+from odradek.protocol.codec.mapped import ReadInOrder
 
 T = TypeVar("T")
 Bytes: TypeAlias = bytes | memoryview
@@ -21,10 +23,10 @@ LARGE_BYTES: Final = 4_096
 """An element of more bytes stays: to decode it again would take longer than one step may."""
 
 STEP: Final = 16
-"""The place of every so manieth element is kept."""
+"""Of so many elements in a row the position of the first is kept."""
 
 
-class PackedArray(Sequence[T]):
+class PackedArray(ReadInOrder[T]):
     """The elements of an array whose bytes are known to be valid.
 
     What is read twice is two objects, and a change of one is lost. Reading an element by its number decodes up to
@@ -57,22 +59,9 @@ class PackedArray(Sequence[T]):
     def __iter__(self) -> Iterator[T]:
         return self._from(0)
 
-    @overload
-    def __getitem__(self, index: int) -> T: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[T]: ...
-
-    def __getitem__(self, index: int | slice) -> T | list[T]:
-        if isinstance(index, slice):
-            return [self[number] for number in range(*index.indices(self._count))]
-        number = index + self._count if index < 0 else index
-        if not 0 <= number < self._count:
-            raise IndexError(f"{index} of {self._count} elements")
-        before = self._from(number - number % STEP)
-        for _ in range(number % STEP):
-            next(before)
-        return next(before)
+    def _nth(self, number: int) -> T:
+        before = number % STEP
+        return next(islice(self._from(number - before), before, None))
 
     def _from(self, number: int) -> Iterator[T]:
         """The elements from one on, which is the first of a step."""

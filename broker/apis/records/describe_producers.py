@@ -59,16 +59,14 @@ def handle(broker: Services, ctx: RequestContext, request: DescribeProducersRequ
 def _answered(topic: TopicRequest, outcome: Outcome) -> TopicResponse:
     """Made while it is encoded: a request of 1 MB may name 75,000 topics."""
     if isinstance(outcome, KafkaError):
-        error = outcome
-        if error.code == ErrorCode.INVALID_TOPIC_EXCEPTION:  # the message names the topic
-            error = _name_error(topic.name) or outcome
+        is_about_the_name = outcome.code == ErrorCode.INVALID_TOPIC_EXCEPTION  # and its message has the name
+        error = (_name_error(topic.name) if is_about_the_name else None) or outcome
         refusal = partial(_refusal, code=error.code, message=error.message)
-        return TopicResponse(name=topic.name, partitions=Mapped(refusal, topic.partition_indexes))
-    if isinstance(outcome, ErrorCode):
-        return TopicResponse(
-            name=topic.name, partitions=Mapped(partial(_refusal, code=outcome), topic.partition_indexes)
-        )
-    return TopicResponse(name=topic.name, partitions=outcome)
+    elif isinstance(outcome, ErrorCode):
+        refusal = partial(_refusal, code=outcome)
+    else:
+        return TopicResponse(name=topic.name, partitions=outcome)
+    return TopicResponse(name=topic.name, partitions=Mapped(refusal, topic.partition_indexes))
 
 
 def _topic_error(broker: Services, ctx: RequestContext, topic: str) -> KafkaError | None:
@@ -103,9 +101,11 @@ def _partitions(broker: Services, topic: TopicRequest) -> Generator[None, None, 
         yield
     if not described and codes.count(codes[0]) == len(codes):
         return ErrorCode.for_code(codes[0])
-    return Zipped(
-        lambda index, code: _refusal(index, code) if code else described[index], topic.partition_indexes, codes
-    )
+
+    def answered(index: int, code: int) -> PartitionResponse:
+        return _refusal(index, code) if code else described[index]
+
+    return Zipped(answered, topic.partition_indexes, codes)
 
 
 def _partition(broker: Services, topic_partition: TopicPartition) -> PartitionResponse:

@@ -69,7 +69,7 @@ def _account_for_topics(
             records = data.records
             if records is EMPTY_RECORDS:  # read without an error, as most partitions of a large fetch are
                 continue
-            if type(records) is FileRegion:  # as in `_account`
+            if type(records) is FileRegion:  # as in `account`
                 size += records.size_in_bytes
             else:
                 size += records_size(data)

@@ -15,6 +15,7 @@ from odradek.broker.apis.named_partitions import NamedPartitions, named_partitio
 from odradek.controller.events import ElectionType
 from odradek.controller.loop_turns import in_turns, let_go, result_in_turns
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
+from odradek.controller.partition_reassignment import NO_PARTITION
 from odradek.protocol.codec.mapped import Pairs
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.elect_leaders import (
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
 
-NO_PARTITION: Final = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
 TIMED_OUT: Final = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
 WITHOUT_MESSAGE: Final = (ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT)
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Generator
-from typing import TypeVar
 
 import pytest
 
@@ -22,21 +20,9 @@ from odradek.protocol.messages.offset_delete import (
 )
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from odradek.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+from tests.unit.protocol.codec.test_codec import finish
 
-T = TypeVar("T")
 NUMBERS = ("b", "h", "H", "i", "I", "q", "d")
-
-
-def result_of(steps: Generator[None, None, T]) -> tuple[T, int]:
-    """What the steps return, and how many they were."""
-    count = 0
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            result: T = end.value
-            return result, count
-        count += 1
 
 
 def features(count: int) -> list[FeatureUpdateKey]:
@@ -47,7 +33,7 @@ def features(count: int) -> list[FeatureUpdateKey]:
 def test_it_reads_as_a_list(count: int) -> None:
     expected = features(count)
     encoded = encode(UpdateFeaturesRequest(feature_updates=expected), 0)
-    found, steps = result_of(decode_in_steps(UpdateFeaturesRequest, encoded, 0))
+    found, steps = finish(decode_in_steps(UpdateFeaturesRequest, encoded, 0))
     updates = found.feature_updates
     assert isinstance(updates, PackedArray if count > PACKED_ABOVE else list)
     assert steps >= count // ELEMENTS_A_STEP
@@ -69,9 +55,9 @@ def test_what_is_wrong_in_an_element_is_found_when_the_request_is_decoded() -> N
     damaged = encoded.index(b"feature-1100")
     encoded[damaged : damaged + 2] = b"\xff\xfe"
     with pytest.raises(DecodeError, match="utf-8"):
-        result_of(decode_in_steps(UpdateFeaturesRequest, bytes(encoded), 0))
+        finish(decode_in_steps(UpdateFeaturesRequest, bytes(encoded), 0))
     with pytest.raises(DecodeError):
-        result_of(decode_in_steps(UpdateFeaturesRequest, bytes(encoded[: damaged - 40]), 0))
+        finish(decode_in_steps(UpdateFeaturesRequest, bytes(encoded[: damaged - 40]), 0))
 
 
 def test_elements_with_arrays_are_made_anew_unless_they_are_large() -> None:
@@ -87,7 +73,7 @@ def test_elements_with_arrays_are_made_anew_unless_they_are_large() -> None:
         )
         for number in range(PACKED_ABOVE + 10)
     ]
-    found = result_of(decode_in_steps(OffsetDeleteRequest, encode(OffsetDeleteRequest(topics=topics), 0), 0))[0]
+    found = finish(decode_in_steps(OffsetDeleteRequest, encode(OffsetDeleteRequest(topics=topics), 0), 0))[0]
     packed = found.topics
     assert isinstance(packed, PackedArray)
     assert list(packed) == topics
@@ -96,7 +82,7 @@ def test_elements_with_arrays_are_made_anew_unless_they_are_large() -> None:
     assert packed[-1] is packed[-1]
     assert packed[1] is not packed[1]
     assert sorted(packed.large) == [0, 700, PACKED_ABOVE + 9]
-    freed, _ = result_of(elements_in_steps(found))
+    freed, _ = finish(elements_in_steps(found))
     assert sorted(map(len, freed)) == [long] * 3, "they are let go in steps, as other long arrays"
 
 
@@ -104,7 +90,7 @@ def test_records_stay_views_into_the_frame() -> None:
     partitions = [PartitionProduceData(index=index, records=b"records") for index in range(PACKED_ABOVE + 1)]
     encoded = encode(ProduceRequest(topic_data=[TopicProduceData(name="t", partition_data=partitions)]), 9)
     frame = memoryview(bytearray(encoded))
-    found = result_of(decode_in_steps(ProduceRequest, frame, 9))[0]
+    found = finish(decode_in_steps(ProduceRequest, frame, 9))[0]
     (topic,) = found.topic_data
     assert isinstance(topic.partition_data, PackedArray)
     records = [partition.records for partition in topic.partition_data]
@@ -117,7 +103,7 @@ def test_numbers_need_no_more_memory_than_their_bytes(count: int) -> None:
     indexes = [number * 1_000 - 500 for number in range(count)]
     request = DescribeProducersRequest(topics=[TopicRequest(name="t", partition_indexes=indexes)])
     encoded = encode(request, 0)
-    found = result_of(decode_in_steps(DescribeProducersRequest, encoded, 0))[0]
+    found = finish(decode_in_steps(DescribeProducersRequest, encoded, 0))[0]
     (topic,) = found.topics
     assert isinstance(topic.partition_indexes, array if count > PACKED_ABOVE else list)
     assert list(topic.partition_indexes) == indexes
