@@ -16,14 +16,22 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
-/** One piece of work for each line of tab-separated words: work, bootstrap, topic. The answer is one line. */
+/**
+ * One piece of work for each line of tab-separated words: work, bootstrap, topic, time-out of a request in milliseconds.
+ * The answer is one line.
+ */
 public class FaultedClient {
+    private static final Duration LIMIT = Duration.ofSeconds(60);
+
+    private static String requestTimeoutMs;
+
     public static void main(String[] arguments) throws Exception {
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             String answer;
             try {
                 String[] words = line.split("\t");
+                requestTimeoutMs = words[3];
                 answer = execute(words[0], words[1], words[2]);
             } catch (ExecutionException e) {
                 answer = e.getCause().getClass().getSimpleName();
@@ -56,7 +64,7 @@ public class FaultedClient {
                 try (KafkaConsumer<String, String> consumer = consumer(bootstrap)) {
                     consumer.subscribe(List.of(topic));
                     read(consumer);
-                    consumer.commitSync(Duration.ofSeconds(5));
+                    consumer.commitSync(LIMIT);
                     return "committed";
                 }
             case "transact":
@@ -78,7 +86,7 @@ public class FaultedClient {
     }
 
     private static String read(KafkaConsumer<String, String> consumer) {
-        long end = System.nanoTime() + 5_000_000_000L;
+        long end = System.nanoTime() + LIMIT.toNanos();
         while (System.nanoTime() < end) {
             for (ConsumerRecord<String, String> record : consumer.poll(Duration.ofMillis(100))) {
                 return record.value();
@@ -87,10 +95,14 @@ public class FaultedClient {
         throw new IllegalStateException("no record");
     }
 
+    private static String limitMs() {
+        return String.valueOf(LIMIT.toMillis());
+    }
+
     private static Properties common(String bootstrap) {
         Properties properties = new Properties();
         properties.putAll(Map.of(
-            "bootstrap.servers", bootstrap, "client.id", "c", "request.timeout.ms", "1000", "retry.backoff.ms", "20",
+            "bootstrap.servers", bootstrap, "client.id", "c", "request.timeout.ms", requestTimeoutMs, "retry.backoff.ms", "20",
             "retry.backoff.max.ms", "50", "reconnect.backoff.ms", "20", "reconnect.backoff.max.ms", "50",
             "enable.metrics.push", "false"));
         return properties;
@@ -98,7 +110,8 @@ public class FaultedClient {
 
     private static KafkaProducer<String, String> producer(String bootstrap, String transactionalId) {
         Properties properties = common(bootstrap);
-        properties.putAll(Map.of("delivery.timeout.ms", "5000", "max.block.ms", "5000", "linger.ms", "0"));
+        properties.putAll(Map.of(
+            "delivery.timeout.ms", limitMs(), "max.block.ms", limitMs(), "linger.ms", "0"));
         if (transactionalId == null) {
             properties.put("enable.idempotence", "false");
         } else {
@@ -111,7 +124,7 @@ public class FaultedClient {
         Properties properties = common(bootstrap);
         properties.putAll(Map.of(
             "group.id", "group", "auto.offset.reset", "earliest", "enable.auto.commit", "false",
-            "fetch.max.wait.ms", "100", "default.api.timeout.ms", "5000"));
+            "fetch.max.wait.ms", "100", "default.api.timeout.ms", limitMs()));
         return new KafkaConsumer<>(properties, new StringDeserializer(), new StringDeserializer());
     }
 }

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from odradek.protocol.api import ApiKey
 from odradek.testing import Broker
-from tests.support.loads.faulted_clients import FaultedClient
+from tests.support.loads.faulted_clients import PATIENT_MS, FaultedClient
 from tests.support.wire.raw_client import RawClient
 from tests.support.wire.requests import batch, build
 
@@ -29,14 +29,20 @@ Outcome = tuple[Seen, float, list[tuple[str, str, int, str]]]
 
 
 def run(
-    broker: Broker, client: FaultedClient, work: str, begin: Callable[[], object], *, is_topic_there: bool = True
+    broker: Broker,
+    client: FaultedClient,
+    work: str,
+    begin: Callable[[], object],
+    *,
+    is_topic_there: bool = True,
+    request_timeout_ms: int = PATIENT_MS,
 ) -> Outcome:
     broker.reset()
     if is_topic_there:
         prepare(broker, with_record=work in ("fetch", "commit"))
     begin()
     started = time.monotonic()
-    answer = client.run(work, broker.bootstrap_servers, TOPIC)
+    answer = client.run(work, broker.bootstrap_servers, TOPIC, request_timeout_ms)
     took_s = time.monotonic() - started
     record = broker.faults.record()
     records = len(broker.topic(TOPIC).records()) if TOPIC in broker.topics() else 0

@@ -77,7 +77,7 @@ class Counts(NamedTuple):
     """Of the mutated requests and of the chosen APIs: the few are the same in each run."""
 
 
-FEW = Counts(300, 200, 20, 1, 3, 100, 100, 4.0, 5, 5_000_000, 200, 200, 7)
+FEW = Counts(300, 200, 20, 1, 3, 100, 100, 8.0, 5, 5_000_000, 200, 200, 7)
 FULL = Counts(
     frames=int(os.environ.get("ODRADEK_SOAK_FRAMES", "1000000")),
     junk=10_000,
