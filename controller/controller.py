@@ -185,8 +185,8 @@ class Controller:
     async def alter_partition_reassignments(
         self, targets: Iterable[tuple[TopicPartition, tuple[int, ...] | None]]
     ) -> ev.ReassignmentResults:
-        """Start or, with None as the target, cancel reassignments. Returns None or the error of each. Of a partition
-        that is there twice the later target counts.
+        """Start or, with None as the target, cancel reassignments of partitions that are named once. Returns None or
+        the error of each, in their order.
         """
         return await self.events.request(lambda reply: ev.ApiPartitionReassignment(targets, reply))
 

@@ -54,8 +54,8 @@ ElectionResults: TypeAlias = "dict[TopicPartition, int | KafkaError]"
 """The new leader of each partition, or the error. Those that do not exist are left out: a request of 1 MB may name
 260,000."""
 
-ReassignmentResults: TypeAlias = "Mapping[str, Mapping[int, KafkaError | None]]"
-"""By topic and partition: an object for each of 170,000 partitions, which a request of 1 MB may name, has 11 MB."""
+ReassignmentResults: TypeAlias = "Sequence[KafkaError | None]"
+"""In the order of the request, which may name 170,000 partitions: a dictionary of them would have 20 MB."""
 
 
 class Startup(ComparedByFields):

@@ -60,24 +60,37 @@ NO_PARTITION: Final = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The part
 
 async def process_api_partition_reassignment(
     controllership: Controllership, targets: Iterable[tuple[TopicPartition, tuple[int, ...] | None]]
-) -> dict[str, dict[int, KafkaError | None]]:
-    """Start, replace or (with None) cancel reassignments. They replace those in `/admin/reassign_partitions`.
+) -> list[KafkaError | None]:
+    """Start, replace or (with None) cancel reassignments, each partition at most once. They replace those in
+    `/admin/reassign_partitions`.
 
-    Returns None or the error of each, by topic and partition.
+    Returns None or the error of each, in their order.
     """
-    results: dict[str, dict[int, KafkaError | None]] = {}
+    is_any_in_zk = await _has_zk_reassignment(controllership)
+    in_zk = await controllership.client.partition_reassignment() if is_any_in_zk else {}
+    superseded: set[TopicPartition] = set()
+    results: list[KafkaError | None] = []
     accepted: dict[TopicPartition, ReplicaAssignment] = {}
+    places: list[int] = []
     async for partition, target in in_turns(targets):
         error = None if target is None else _validate_replicas(controllership, partition, target)
-        reassignment = None if error is not None else _maybe_build_reassignment(controllership, partition, target)
-        accepted.pop(partition, None)
-        if error is None and reassignment is not None:
-            accepted[partition] = reassignment
-        else:
-            results.setdefault(partition.topic, {})[partition.partition] = error or NO_REASSIGNMENT
-    await _maybe_remove_from_zk_reassignment(controllership, lambda partition, _: partition in accepted)
-    for partition, outcome in (await _maybe_trigger_reassignments(controllership, accepted)).items():
-        results.setdefault(partition.topic, {})[partition.partition] = outcome
+        if error is None:
+            reassignment = _maybe_build_reassignment(controllership, partition, target)
+            if reassignment is None:
+                error = NO_REASSIGNMENT
+            elif controllership.context.replicas(partition):
+                accepted[partition] = reassignment
+                places.append(len(results))
+            else:
+                error = NO_PARTITION
+            if reassignment is not None and partition in in_zk:
+                superseded.add(partition)
+        results.append(error)
+    if is_any_in_zk:
+        await _maybe_remove_from_zk_reassignment(controllership, lambda partition, _: partition in superseded)
+    triggered = await _maybe_trigger_reassignments(controllership, accepted)
+    for place, outcome in zip(places, triggered.values(), strict=True):
+        results[place] = outcome
     return results
 
 

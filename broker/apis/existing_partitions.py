@@ -6,9 +6,9 @@ A partition of a topic that the client may not name is refused whether it exists
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Generator, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from odradek.protocol.codec.mapped import Outcomes
+from odradek.protocol.codec.outcomes_by_topic import OutcomesByTopic
 from odradek.protocol.errors import ErrorCode
 from odradek.timer.sliced_work import listed
 
@@ -27,7 +27,6 @@ class NamedPartition(Protocol):
 
 
 PartitionT_co = TypeVar("PartitionT_co", bound=NamedPartition, covariant=True)
-RefusalT = TypeVar("RefusalT")
 
 
 class NamedTopic(Protocol[PartitionT_co]):
@@ -38,28 +37,24 @@ class NamedTopic(Protocol[PartitionT_co]):
     def partitions(self) -> Sequence[PartitionT_co]: ...
 
 
-class AnsweredTopic(Protocol):
-    name: str
-    partitions: Sequence[Any]
-
-
-Refusals: TypeAlias = dict[str, Outcomes[int, RefusalT]]
-"""The refused partitions of each topic."""
-
-AnsweredTopicT = TypeVar("AnsweredTopicT", bound=AnsweredTopic)
+AnsweredT = TypeVar("AnsweredT")
+AnsweredTopicT = TypeVar("AnsweredTopicT")
 
 
 def split_by_existence(
     broker: Services,
     topics: Iterable[NamedTopic[PartitionT_co]],
     authorized: Container[str],
-    refusal: Callable[[int, int], RefusalT],
-) -> Generator[None, None, tuple[list[tuple[str, list[PartitionT_co]]], Refusals[RefusalT]]]:
-    """Returns (topic, its existing partitions) for the `authorized` topics in the order of the request, and the
-    refusals of the others by topic.
+    topic_of: Callable[[str, Sequence[AnsweredT]], AnsweredTopicT],
+    partition_of: Callable[[int, int], AnsweredT],
+) -> Generator[
+    None, None, tuple[list[tuple[str, list[PartitionT_co]]], OutcomesByTopic[AnsweredT, AnsweredTopicT] | None]
+]:
+    """Returns (topic, its existing partitions) for the `authorized` topics in the order of the request, and the answer
+    about the others, None if there are none. `topic_of(name, partitions)` and `partition_of(index, code)` make it.
     """
     existing: list[tuple[str, list[PartitionT_co]]] = []
-    refused: Refusals[RefusalT] = {}
+    refused: OutcomesByTopic[AnsweredT, AnsweredTopicT] | None = None
     for topic in topics:
         states = broker.metadata_cache.snapshot.partitions.get(topic.name, {})
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -70,9 +65,9 @@ def split_by_existence(
             if part.partition_index in states:
                 found.append(part)
             else:
-                if topic.name not in refused:
-                    refused[topic.name] = Outcomes(refusal)
-                refused[topic.name].add(part.partition_index, error)
+                if refused is None:
+                    refused = OutcomesByTopic(topic_of, partition_of)
+                refused.add(topic.name, part.partition_index, error)
             if number % LOOKED_UP_A_STEP == 0:
                 yield
         if found:
@@ -81,41 +76,22 @@ def split_by_existence(
     return existing, refused
 
 
-def with_refusals(
-    refusals: Refusals[RefusalT],
-    answered: Iterable[AnsweredTopicT],
-    topic_of: Callable[[str, Sequence[RefusalT]], AnsweredTopicT],
-) -> Generator[None, None, list[AnsweredTopicT]]:
-    """The refused partitions, then the coordinator's results, with one entry a topic, in steps; `topic_of` makes the
-    entry of a topic with refused partitions.
+def with_outcome(
+    refused: OutcomesByTopic[AnsweredT, AnsweredTopicT] | None,
+    outcome: Mapping[TopicPartition, ErrorCode],
+    topic_of: Callable[[str, Sequence[AnsweredT]], AnsweredTopicT],
+    partition_of: Callable[[int, int], AnsweredT],
+) -> Generator[None, None, Sequence[AnsweredTopicT]]:
+    """The refused partitions, then the coordinator's `outcome` of the others, with one entry a topic, in steps.
 
     Kafka: OffsetCommitResponse.Builder.merge.
     """
-    topics: dict[str, AnsweredTopicT] = {}
-    for name, refused in refusals.items():
-        topics[name] = topic_of(name, refused)
-        yield
-    for topic in answered:
-        if topic.name in topics:
-            for part in topic.partitions:
-                refusals[topic.name].append(part)
-        else:
-            topics[topic.name] = topic
-        yield
-    return list(topics.values())
-
-
-def with_outcome(
-    refusals: Refusals[RefusalT],
-    outcome: Mapping[TopicPartition, ErrorCode],
-    topic_of: Callable[[str, Sequence[RefusalT]], AnsweredTopicT],
-    partition_of: Callable[[int, ErrorCode], RefusalT],
-) -> Generator[None, None, list[AnsweredTopicT]]:
-    """The same where the coordinator has one error for each partition."""
-    by_topic: dict[str, list[RefusalT]] = {}
+    by_topic: dict[str, list[AnsweredT]] = {}
     for number, ((name, index), error) in enumerate(outcome.items(), 1):
-        by_topic.setdefault(name, []).append(partition_of(index, error))
+        if refused is None:
+            by_topic.setdefault(name, []).append(partition_of(index, error))
+        else:
+            refused.add(name, index, error)
         if number % LOOKED_UP_A_STEP == 0:
             yield
-    answered = yield from listed(topic_of(name, found) for name, found in by_topic.items())
-    return (yield from with_refusals(refusals, answered, topic_of))
+    return refused or (yield from listed(topic_of(name, found) for name, found in by_topic.items()))

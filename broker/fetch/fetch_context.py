@@ -19,10 +19,34 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable
 from typing import Final, NamedTuple
 
-from odradek.broker.fetch.fetch_session import PARTITIONS_A_STEP, Answers, FetchSession, Key, PartitionFetch
+from odradek.broker.fetch.fetch_session import (
+    PARTITIONS_A_STEP,
+    Answers,
+    FetchSession,
+    Key,
+    PartitionFetch,
+    Refusals,
+)
 from odradek.broker.fetch.fetch_session_cache import INVALID_SESSION_ID, FetchSessionCache
+from odradek.protocol.codec.mapped import Outcomes
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse
+from odradek.protocol.messages.fetch import (
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    PartitionData,
+    SnapshotId,
+)
+from odradek.timer.sliced_work import listed
+
+NO_EPOCH: Final = EpochEndOffset()
+NO_LEADER: Final = LeaderIdAndEpoch()
+NO_SNAPSHOT: Final = SnapshotId()
+NONE_ABORTED: Final[list[AbortedTransaction]] = []
+"""Most partitions of most answers have these, so they are shared, and never changed."""
 
 INITIAL_EPOCH: Final = 0
 FINAL_EPOCH: Final = -1
@@ -109,8 +133,12 @@ class FetchContext:
         """Whether the session has partitions that are not read for this request."""
         return self.session is not None and self.session.has_resting
 
-    def respond(self, answers: Answers, now_ms: int) -> Generator[None, None, FetchResponse]:
-        """Build the response for `answers`, in their order, and the new session if one is requested, in steps."""
+    def respond(self, answers: Answers, now_ms: int, refused: Refusals = ()) -> Generator[None, None, FetchResponse]:
+        """Build the response for `answers` and those that are `refused`, in their order, and the new session if one is
+        requested, in steps.
+        """
+        if refused and (self._full or self.session is not None):
+            answers, refused = (yield from _together(answers, refused)), ()
         if self.error != ErrorCode.NONE:
             return FetchResponse(error_code=self.error, session_id=INVALID_SESSION_ID)
         session = self.session
@@ -130,11 +158,11 @@ class FetchContext:
                 asked_by=self._asked_by,
             )
             session_id = INVALID_SESSION_ID if created is None else created.session_id
-        topics = yield from _by_topic(answers)
+        topics = yield from _by_topic(answers, refused)
         return FetchResponse(session_id=session_id, responses=topics)
 
-    def preview(self, answers: Answers) -> Generator[None, None, FetchResponse]:
-        """The response for `answers` as far as its size goes, without a change of the session or a new one.
+    def preview(self, answers: Answers, refused: Refusals = ()) -> Generator[None, None, FetchResponse]:
+        """The response as far as its size goes, without a change of the session or a new one.
 
         Kafka: FetchContext.getResponseSize.
         """
@@ -142,6 +170,7 @@ class FetchContext:
         if self.error != ErrorCode.NONE or (session is not None and session.epoch != self._expected_epoch):
             return FetchResponse()
         if session is not None:
+            answers, refused = (yield from _together(answers, refused)), ()
             changed = []
             for fetch, data in answers:
                 yield
@@ -149,7 +178,7 @@ class FetchContext:
                 if cached is not None and cached.is_news(data):
                     changed.append((fetch, data))
             answers = changed
-        return FetchResponse(responses=(yield from _by_topic(answers)))
+        return FetchResponse(responses=(yield from _by_topic(answers, refused)))
 
     def throttled(self, throttle_time_ms: int) -> FetchResponse:
         """The empty response of a client that is ahead of its quota. The session stays as it is.
@@ -164,18 +193,64 @@ class FetchContext:
         return FetchResponse(throttle_time_ms=throttle_time_ms, error_code=error, session_id=session.session_id)
 
 
-def _by_topic(answers: Answers) -> Generator[None, None, list[FetchableTopicResponse]]:
+def _together(answers: Answers, refused: Refusals) -> Generator[None, None, Answers]:
+    return [*answers, *(yield from listed((fetch, refusal(fetch.partition, code)) for fetch, code in refused))]
+
+
+def refusal(index: int, code: int) -> PartitionData:
+    """The answer for a partition that is not read."""
+    return PartitionData(
+        partition_index=index,
+        error_code=code,
+        high_watermark=-1,
+        diverging_epoch=NO_EPOCH,
+        current_leader=NO_LEADER,
+        snapshot_id=NO_SNAPSHOT,
+        aborted_transactions=NONE_ABORTED,
+        records=b"",
+    )
+
+
+def _by_topic(answers: Answers, refused: Refusals = ()) -> Generator[None, None, list[FetchableTopicResponse]]:
     """Group consecutive partitions of one topic; the order of partitions stays."""
     topics: list[FetchableTopicResponse] = []
+    partitions: list[PartitionData] = []
     last: tuple[str | None, bytes] | None = None
     for number, (fetch, data) in enumerate(answers, 1):
         if number % PARTITIONS_A_STEP == 0:
             yield
         if last != (fetch.topic, fetch.topic_id):
-            last = (fetch.topic, fetch.topic_id)
-            topics.append(FetchableTopicResponse(topic=fetch.topic or "", topic_id=fetch.topic_id, partitions=[]))
-        topics[-1].partitions.append(data)
+            last, partitions = (fetch.topic, fetch.topic_id), []
+            topic = FetchableTopicResponse(topic=fetch.topic or "", topic_id=fetch.topic_id, partitions=partitions)
+            topics.append(topic)
+        partitions.append(data)
+    if refused:
+        yield from _add_refused(topics, last, refused)
     return topics
+
+
+def _add_refused(
+    topics: list[FetchableTopicResponse], last: tuple[str | None, bytes] | None, refused: Refusals
+) -> Generator[None, None, None]:
+    """A request may name 60,000 partitions that do not exist: each needs ten bytes until the answer is encoded.
+
+    `last`: the topic of the last element of `topics`.
+    """
+    found: Outcomes[int, PartitionData] = Outcomes(refusal)
+    if last is not None and last == (refused[0][0].topic, refused[0][0].topic_id):
+        for data in topics[-1].partitions:
+            found.append(data)
+        topics[-1].partitions = found
+    for number, (fetch, code) in enumerate(refused, 1):
+        if number % PARTITIONS_A_STEP == 0:
+            yield
+        if last != (fetch.topic, fetch.topic_id):
+            if number > 1:
+                topics[-1].partitions = found.smaller()
+            last, found = (fetch.topic, fetch.topic_id), Outcomes(refusal)
+            topics.append(FetchableTopicResponse(topic=fetch.topic or "", topic_id=fetch.topic_id, partitions=found))
+        found.add(fetch.partition, code)
+    topics[-1].partitions = found.smaller()
 
 
 def new_context(

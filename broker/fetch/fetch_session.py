@@ -102,7 +102,10 @@ class PartitionFetch:
         self.topic_id = topic_id
         self.partition = partition
         self.topic_partition = TopicPartition(topic or "", partition)
-        self.key: Key = (topic if topic_id == ZERO_UUID else topic_id, partition)
+        if topic_id == ZERO_UUID and topic is not None:
+            self.key: Key = self.topic_partition  # an equal tuple: a request may name 60,000 partitions
+        else:
+            self.key = (topic if topic_id == ZERO_UUID else topic_id, partition)
         self.fetch_offset = fetch_offset
         self.max_bytes = max_bytes
         self.current_leader_epoch = current_leader_epoch
@@ -198,6 +201,8 @@ class PartitionFetch:
 
 
 Answers = Sequence[tuple[PartitionFetch, "PartitionData"]]
+Refusals = Sequence[tuple[PartitionFetch, ErrorCode]]
+"""Of partitions that are not read."""
 ReleasePartitions = Callable[[Collection[PartitionFetch]], None]
 """Calls `leave` of each partition of a closed session, at once or in slices."""
 

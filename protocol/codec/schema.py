@@ -405,8 +405,8 @@ def array(
 
     `kept`: structs without records, which are encoded once for each version when the list is a `KeptArray`.
     `repeated`: a message may contain one such list many times; a large one is not copied into it.
-    `packed`: numbers, or structs without arrays of structs or texts, that handlers read in passes: of a large request
-    a long one is a `PackedArray` or an array of numbers, to be declared as a `Sequence`.
+    `packed`: numbers or structs that handlers read in passes: of a large request a long one is a `PackedArray` or an
+    array of numbers, to be declared as a `Sequence`.
     """
     field = Field(
         Kind.ARRAY,

@@ -34,7 +34,7 @@ class AddPartitionsToTxnRequest(Request, key=24, versions="0-5", flexible="3+"):
     v3_and_below_transactional_id: str = string("0-3")
     v3_and_below_producer_id: int = int64("0-3")
     v3_and_below_producer_epoch: int = int16("0-3")
-    v3_and_below_topics: list[AddPartitionsToTxnTopic] = array(AddPartitionsToTxnTopic, "0-3")
+    v3_and_below_topics: Sequence[AddPartitionsToTxnTopic] = array(AddPartitionsToTxnTopic, "0-3", packed=True)
 
 
 class AddPartitionsToTxnPartitionResult(Struct):
@@ -55,5 +55,5 @@ class AddPartitionsToTxnResult(Struct):
 class AddPartitionsToTxnResponse(Response, key=24, versions="0-5", flexible="3+"):
     throttle_time_ms: int = int32("0+")
     error_code: int = int16("4+", ignorable=True)
-    results_by_transaction: list[AddPartitionsToTxnResult] = array(AddPartitionsToTxnResult, "4+")
+    results_by_transaction: Sequence[AddPartitionsToTxnResult] = array(AddPartitionsToTxnResult, "4+")
     results_by_topic_v3_and_below: Sequence[AddPartitionsToTxnTopicResult] = array(AddPartitionsToTxnTopicResult, "0-3")

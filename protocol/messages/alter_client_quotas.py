@@ -29,7 +29,7 @@ class RequestEntryData(Struct):
 
 
 class AlterClientQuotasRequest(Request, key=49, versions="0-1", flexible="1+"):
-    entries: list[RequestEntryData] = array(RequestEntryData, "0+")
+    entries: Sequence[RequestEntryData] = array(RequestEntryData, "0+", packed=True)
     validate_only: bool = boolean("0+")
 
 

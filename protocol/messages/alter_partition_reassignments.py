@@ -22,7 +22,7 @@ class ReassignableTopic(Struct):
 
 class AlterPartitionReassignmentsRequest(Request, key=45, versions="0", flexible="0+"):
     timeout_ms: int = int32("0+", default=60000)
-    topics: list[ReassignableTopic] = array(ReassignableTopic, "0+")
+    topics: Sequence[ReassignableTopic] = array(ReassignableTopic, "0+", packed=True)
 
 
 class ReassignablePartitionResponse(Struct):
@@ -40,4 +40,4 @@ class AlterPartitionReassignmentsResponse(Response, key=45, versions="0", flexib
     throttle_time_ms: int = int32("0+")
     error_code: int = int16("0+")
     error_message: str | None = string("0+", nullable="0+")
-    responses: list[ReassignableTopicResponse] = array(ReassignableTopicResponse, "0+")
+    responses: Sequence[ReassignableTopicResponse] = array(ReassignableTopicResponse, "0+")

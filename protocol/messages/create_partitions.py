@@ -21,11 +21,13 @@ class CreatePartitionsAssignment(Struct):
 class CreatePartitionsTopic(Struct):
     name: str = string("0+")
     count: int = int32("0+")
-    assignments: list[CreatePartitionsAssignment] | None = array(CreatePartitionsAssignment, "0+", nullable="0+")
+    assignments: Sequence[CreatePartitionsAssignment] | None = array(
+        CreatePartitionsAssignment, "0+", nullable="0+", packed=True
+    )
 
 
 class CreatePartitionsRequest(Request, key=37, versions="0-3", flexible="2+"):
-    topics: list[CreatePartitionsTopic] = array(CreatePartitionsTopic, "0+")
+    topics: Sequence[CreatePartitionsTopic] = array(CreatePartitionsTopic, "0+", packed=True)
     timeout_ms: int = int32("0+")
     validate_only: bool = boolean("0+")
 

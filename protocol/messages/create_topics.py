@@ -49,7 +49,7 @@ class CreatableTopic(Struct):
 
 
 class CreateTopicsRequest(Request, key=19, versions="0-7", flexible="5+"):
-    topics: list[CreatableTopic] = array(CreatableTopic, "0+")
+    topics: Sequence[CreatableTopic] = array(CreatableTopic, "0+", packed=True)
     timeout_ms: int = int32("0+", default=60000)
     validate_only: bool = boolean("1+")
 

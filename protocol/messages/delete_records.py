@@ -41,4 +41,4 @@ class DeleteRecordsTopicResult(Struct):
 
 class DeleteRecordsResponse(Response, key=21, versions="0-2", flexible="2+"):
     throttle_time_ms: int = int32("0+")
-    topics: list[DeleteRecordsTopicResult] = array(DeleteRecordsTopicResult, "0+")
+    topics: Sequence[DeleteRecordsTopicResult] = array(DeleteRecordsTopicResult, "0+")

@@ -22,7 +22,7 @@ class DescribeConfigsResource(Struct):
 
 
 class DescribeConfigsRequest(Request, key=32, versions="0-4", flexible="4+"):
-    resources: list[DescribeConfigsResource] = array(DescribeConfigsResource, "0+")
+    resources: Sequence[DescribeConfigsResource] = array(DescribeConfigsResource, "0+", packed=True)
     include_synonyms: bool = boolean("1+")
     include_documentation: bool = boolean("3+")
 

@@ -16,7 +16,7 @@ class TopicRequest(Struct):
 
 
 class DescribeProducersRequest(Request, key=61, versions="0", flexible="0+"):
-    topics: list[TopicRequest] = array(TopicRequest, "0+")
+    topics: Sequence[TopicRequest] = array(TopicRequest, "0+", packed=True)
 
 
 class ProducerState(Struct):

@@ -15,12 +15,12 @@ from odradek.protocol.codec.schema import INT32, Request, Response, Struct, arra
 
 class TopicPartitions(Struct):
     topic: str = string("0+")
-    partitions: list[int] = array(INT32, "0+")
+    partitions: Sequence[int] = array(INT32, "0+", packed=True)
 
 
 class ElectLeadersRequest(Request, key=43, versions="0-2", flexible="2+"):
     election_type: int = int8("1+")
-    topic_partitions: list[TopicPartitions] | None = array(TopicPartitions, "0+", nullable="0+")
+    topic_partitions: Sequence[TopicPartitions] | None = array(TopicPartitions, "0+", nullable="0+", packed=True)
     timeout_ms: int = int32("0+", default=60000)
 
 
@@ -38,4 +38,4 @@ class ReplicaElectionResult(Struct):
 class ElectLeadersResponse(Response, key=43, versions="0-2", flexible="2+"):
     throttle_time_ms: int = int32("0+")
     error_code: int = int16("1+")
-    replica_election_results: list[ReplicaElectionResult] = array(ReplicaElectionResult, "0+")
+    replica_election_results: Sequence[ReplicaElectionResult] = array(ReplicaElectionResult, "0+")

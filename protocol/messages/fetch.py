@@ -125,7 +125,7 @@ class PartitionData(Struct):
 class FetchableTopicResponse(Struct):
     topic: str = string("0-12", ignorable=True)
     topic_id: bytes = uuid("13+", ignorable=True)
-    partitions: list[PartitionData] = array(PartitionData, "0+")
+    partitions: Sequence[PartitionData] = array(PartitionData, "0+")
 
 
 class NodeEndpoint(Struct):

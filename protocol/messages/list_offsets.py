@@ -35,7 +35,7 @@ class ListOffsetsTopic(Struct):
 class ListOffsetsRequest(Request, key=2, versions="0-9", flexible="6+"):
     replica_id: int = int32("0+")
     isolation_level: int = int8("2+")
-    topics: list[ListOffsetsTopic] = array(ListOffsetsTopic, "0+")
+    topics: Sequence[ListOffsetsTopic] = array(ListOffsetsTopic, "0+", packed=True)
 
 
 class ListOffsetsPartitionResponse(Struct):

@@ -5,18 +5,20 @@ Lists the reassignments that are under way; null topics ask for all (KIP-455).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from odradek.protocol.codec.schema import INT32, Request, Response, Struct, array, int16, int32, string
 
 
 class ListPartitionReassignmentsTopics(Struct):
     name: str = string("0+")
-    partition_indexes: list[int] = array(INT32, "0+")
+    partition_indexes: Sequence[int] = array(INT32, "0+", packed=True)
 
 
 class ListPartitionReassignmentsRequest(Request, key=46, versions="0", flexible="0+"):
     timeout_ms: int = int32("0+", default=60000)
-    topics: list[ListPartitionReassignmentsTopics] | None = array(
-        ListPartitionReassignmentsTopics, "0+", nullable="0+", default=None
+    topics: Sequence[ListPartitionReassignmentsTopics] | None = array(
+        ListPartitionReassignmentsTopics, "0+", nullable="0+", default=None, packed=True
     )
 
 

@@ -54,4 +54,4 @@ class OffsetCommitResponseTopic(Struct):
 
 class OffsetCommitResponse(Response, key=8, versions="0-9", flexible="8+"):
     throttle_time_ms: int = int32("3+", ignorable=True)
-    topics: list[OffsetCommitResponseTopic] = array(OffsetCommitResponseTopic, "0+")
+    topics: Sequence[OffsetCommitResponseTopic] = array(OffsetCommitResponseTopic, "0+")

@@ -37,4 +37,4 @@ class OffsetDeleteResponseTopic(Struct):
 class OffsetDeleteResponse(Response, key=47, versions="0", flexible="none"):
     error_code: int = int16("0+")
     throttle_time_ms: int = int32("0+", ignorable=True)
-    topics: list[OffsetDeleteResponseTopic] = array(OffsetDeleteResponseTopic, "0+")
+    topics: Sequence[OffsetDeleteResponseTopic] = array(OffsetDeleteResponseTopic, "0+")

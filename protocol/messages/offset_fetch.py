@@ -45,7 +45,7 @@ class OffsetFetchRequest(Request, key=9, versions="0-9", flexible="6+"):
     topics: Sequence[OffsetFetchRequestTopic] | None = array(
         OffsetFetchRequestTopic, "0-7", nullable="2-7", packed=True
     )
-    groups: list[OffsetFetchRequestGroup] = array(OffsetFetchRequestGroup, "8+")
+    groups: Sequence[OffsetFetchRequestGroup] = array(OffsetFetchRequestGroup, "8+", packed=True)
     require_stable: bool = boolean("7+")
 
 

@@ -50,4 +50,4 @@ class TxnOffsetCommitResponseTopic(Struct):
 
 class TxnOffsetCommitResponse(Response, key=28, versions="0-4", flexible="3+"):
     throttle_time_ms: int = int32("0+")
-    topics: list[TxnOffsetCommitResponseTopic] = array(TxnOffsetCommitResponseTopic, "0+")
+    topics: Sequence[TxnOffsetCommitResponseTopic] = array(TxnOffsetCommitResponseTopic, "0+")

@@ -45,4 +45,4 @@ class WritableTxnMarkerResult(Struct):
 
 
 class WriteTxnMarkersResponse(Response, key=27, versions="0-1", flexible="1+"):
-    markers: list[WritableTxnMarkerResult] = array(WritableTxnMarkerResult, "0+")
+    markers: Sequence[WritableTxnMarkerResult] = array(WritableTxnMarkerResult, "0+")

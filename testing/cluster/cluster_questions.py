@@ -100,7 +100,7 @@ async def move_leader(broker: RunningBroker, *, topic: str, partition: int, to: 
     order = (to, *(replica for replica in state.replicas if replica != to))
     if tuple(state.replicas) != order:
         altered = await controller.alter_partition_reassignments([(where, order)])
-        error = _first_error(altered[topic].values())
+        error = _first_error(altered)
         if error is not None:
             return error
     results = await controller.elect_leaders(frozenset((where,)), ElectionType.PREFERRED)

@@ -18,7 +18,7 @@ from odradek.controller.loop_turns import collected, in_turns
 from odradek.controller.model import acls
 from odradek.controller.model.config_codes import ResourceType
 from odradek.protocol.codec.kept_array import KeptArray
-from odradek.protocol.codec.mapped import Pairs
+from odradek.protocol.codec.mapped import Pairs, Zipped
 from odradek.protocol.error_patterns import ErrorPattern, ErrorPatterns, error_about
 from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode, KafkaError
 from odradek.protocol.messages.describe_configs import (
@@ -31,7 +31,7 @@ from odradek.protocol.messages.describe_configs import (
 from odradek.storage.config.config_def import parse_int32
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
@@ -54,19 +54,33 @@ async def _describe_all(broker: Services, ctx: RequestContext, request: Describe
     async for resource in in_turns(request.resources):
         if resource.resource_type not in DESCRIBED:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
-    results, refused = Pairs(_result), Pairs(_result)
+    outcomes: list[_Outcome] = []
+    refused = 0
     described, patterns = _Described(broker, request), ErrorPatterns()
     async for resource in in_turns(request.resources):
         if (refusal := _refusal(broker, ctx, resource)) is not None:
-            refused.add(resource, refusal)
+            outcomes.append(refusal)
+            refused += 1
             continue
         try:
-            results.add(resource, await described.result(resource))
+            outcomes.append(await described.result(resource))
         except KafkaError as error:
             is_unknown = error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            results.add(resource, _UNKNOWN_TOPIC if is_unknown else patterns.kept(error, resource.resource_name))
-    results.extend(refused)
+            outcomes.append(_UNKNOWN_TOPIC if is_unknown else patterns.kept(error, resource.resource_name))
+    results: Sequence[DescribeConfigsResult] = Zipped(_result, request.resources, outcomes)
+    if 0 < refused < len(outcomes):
+        results = await _refused_last(request.resources, outcomes)
     ctx.reply(DescribeConfigsResponse(results=results))
+
+
+async def _refused_last(
+    resources: Sequence[DescribeConfigsResource], outcomes: Sequence[_Outcome]
+) -> Sequence[DescribeConfigsResult]:
+    results, refused = Pairs(_result), Pairs(_result)
+    async for resource, outcome in in_turns(zip(resources, outcomes, strict=True)):
+        (refused if isinstance(outcome, ErrorCode) else results).add(resource, outcome)
+    results.extend(refused)
+    return results
 
 
 def _result(resource: DescribeConfigsResource, outcome: _Outcome) -> DescribeConfigsResult:

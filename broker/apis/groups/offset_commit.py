@@ -50,7 +50,7 @@ def _commit(broker: Services, ctx: RequestContext, request: OffsetCommitRequest)
     if broker.authorizer is not None:
         names = (topic.name for topic in request.topics)
         authorized = yield from filter_by_authorized(broker, ctx, AclOperation.READ, ResourceType.TOPIC, names)
-    existing, refused = yield from split_by_existence(broker, request.topics, authorized, _answered)
+    existing, refused = yield from split_by_existence(broker, request.topics, authorized, _topic, _answered)
 
     def answer(outcome: Outcome) -> Steps:
         topics = yield from with_outcome(refused, outcome, _topic, _answered)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.authorization import filter_by_authorized, require
-from odradek.broker.apis.existing_partitions import split_by_existence, with_refusals
+from odradek.broker.apis.existing_partitions import split_by_existence
 from odradek.broker.apis.groups.group_requests import group_context
 from odradek.broker.apis.services import in_slices
 from odradek.controller.model.acls import AclOperation, ResourceType
@@ -35,7 +35,7 @@ def handle(broker: Services, ctx: RequestContext, request: OffsetDeleteRequest) 
     require(broker, ctx, AclOperation.DELETE, ResourceType.GROUP, request.group_id)
     names = (topic.name for topic in request.topics)
     authorized = yield from filter_by_authorized(broker, ctx, AclOperation.READ, ResourceType.TOPIC, names)
-    existing, refused = yield from split_by_existence(broker, request.topics, authorized, _refusal)
+    existing, refused = yield from split_by_existence(broker, request.topics, authorized, _topic, _refusal)
 
     request.topics = yield from listed(
         OffsetDeleteRequestTopic(name=name, partitions=found) for name, found in existing
@@ -43,8 +43,12 @@ def handle(broker: Services, ctx: RequestContext, request: OffsetDeleteRequest) 
     answers: list[OffsetDeleteResponse] = []
     yield from broker.group_coordinator.delete_offsets(group_context(ctx), request, answers.append)
     (response,) = answers
-    if response.error_code == ErrorCode.NONE:  # a top-level error comes without partitions
-        response.topics = yield from with_refusals(refused, response.topics, _topic)
+    if response.error_code == ErrorCode.NONE and refused is not None:  # a top-level error comes without partitions
+        for topic in response.topics:
+            for part in topic.partitions:
+                refused.add(topic.name, part.partition_index, part.error_code)
+                yield None
+        response.topics = refused
     ctx.reply(response)
 
 

@@ -5,68 +5,62 @@ Kafka: KafkaApis.handleDeleteRecordsRequest.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from odradek.broker.apis.authorization import filter_by_authorized
-from odradek.broker.apis.named_partitions import NamedPartitions, named_partitions
+from odradek.broker.apis.named_partitions import AnsweredPartitions, NamedPartitions, named_partitions
 from odradek.broker.apis.services import in_slices
 from odradek.controller.model.acls import AclOperation, ResourceType
-from odradek.protocol.codec.mapped import Mapped, Outcomes
+from odradek.protocol.codec.mapped import Mapped
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
+    DeleteRecordsTopic,
     DeleteRecordsTopicResult,
 )
-from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.sliced_work import listed
 
 if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping, Sequence
+
     from odradek.broker.apis.services import Services
     from odradek.broker.fetch.results import LogDeleteRecordsResult
     from odradek.broker.network.requests.request import RequestContext
+    from odradek.protocol.topic_partition import TopicPartition
     from odradek.timer.sliced_work import Steps
 
 
-HIGH_WATERMARK: Final = -1
-"""As an offset of a request: delete all that consumers may read."""
-
 INVALID_LOW_WATERMARK: Final = -1
-
-_Results: TypeAlias = dict[str, Outcomes[int, DeleteRecordsPartitionResult]]
-"""By topic."""
-
-_INDEX: Final = attrgetter("partition_index")
 
 
 @in_slices
 def handle(broker: Services, ctx: RequestContext, request: DeleteRecordsRequest) -> Steps:
     names = (topic.name for topic in request.topics)
     authorized = yield from filter_by_authorized(broker, ctx, AclOperation.DELETE, ResourceType.TOPIC, names)
-    results: _Results = {}
+    named = yield from _named(request)
+    outcomes: list[ErrorCode | LogDeleteRecordsResult] = []
     offsets: dict[TopicPartition, int] = {}
-    for topic_partition in (yield from _named(request)):
-        name, index = topic_partition
-        if name not in authorized:
-            _of_topic(results, name).add(index, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        elif broker.metadata_cache.contains_partition(name, index):
-            offsets[topic_partition] = HIGH_WATERMARK
+    places: list[int] = []
+    for topic_partition, partition in named.partitions():
+        outcome = ErrorCode.NONE
+        if topic_partition.topic not in authorized:
+            outcome = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif broker.metadata_cache.contains_partition(*topic_partition):
+            offsets[topic_partition] = partition.offset
+            places.append(len(outcomes))
         else:
-            _of_topic(results, name).add(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            outcome = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        outcomes.append(outcome)
         yield None
-    for topic in request.topics if offsets else ():
-        yield None
-        for part in topic.partitions:
-            topic_partition = TopicPartition(topic.name, part.partition_index)
-            if topic_partition in offsets:
-                offsets[topic_partition] = part.offset  # the last mention counts
-            yield None
 
     def respond(deleted: Mapping[TopicPartition, LogDeleteRecordsResult]) -> None:
-        broker.slices.submit(_respond(ctx, results, deleted))
+        for place, topic_partition in zip(places, offsets, strict=True):
+            outcomes[place] = deleted[topic_partition]
+        ctx.reply(DeleteRecordsResponse(topics=AnsweredPartitions(named, outcomes, _topic, _result)))
 
     if offsets:
         yield from broker.replica_manager.delete_records_in_steps(request.timeout_ms, offsets, respond)
@@ -74,43 +68,32 @@ def handle(broker: Services, ctx: RequestContext, request: DeleteRecordsRequest)
         respond({})
 
 
-def _named(request: DeleteRecordsRequest) -> Generator[None, None, NamedPartitions]:
-    return named_partitions((topic.name, Mapped(_INDEX, topic.partitions)) for topic in request.topics)
+def _named(request: DeleteRecordsRequest) -> Generator[None, None, NamedPartitions[DeleteRecordsPartition]]:
+    return named_partitions(Mapped(_split, request.topics), attrgetter("partition_index"))
 
 
-def _of_topic(results: _Results, name: str) -> Outcomes[int, DeleteRecordsPartitionResult]:
-    if name not in results:
-        results[name] = Outcomes(_refused)
-    return results[name]
+def _split(topic: DeleteRecordsTopic) -> tuple[str, Sequence[DeleteRecordsPartition]]:
+    return topic.name, topic.partitions
 
 
-def _refused(index: int, code: int) -> DeleteRecordsPartitionResult:
-    return DeleteRecordsPartitionResult(partition_index=index, low_watermark=INVALID_LOW_WATERMARK, error_code=code)
+def _topic(name: str, partitions: Sequence[DeleteRecordsPartitionResult]) -> DeleteRecordsTopicResult:
+    return DeleteRecordsTopicResult(name=name, partitions=partitions)
 
 
-def _respond(ctx: RequestContext, results: _Results, deleted: Mapping[TopicPartition, LogDeleteRecordsResult]) -> Steps:
-    for (name, index), result in deleted.items():
-        _of_topic(results, name).append(
-            DeleteRecordsPartitionResult(
-                partition_index=index, low_watermark=result.low_watermark, error_code=result.error
-            )
-        )
-        yield None
-    ctx.reply((yield from _response(results)))
-
-
-def _response(results: _Results) -> Generator[None, None, DeleteRecordsResponse]:
-    topics = yield from listed(
-        DeleteRecordsTopicResult(name=name, partitions=partitions) for name, partitions in results.items()
+def _result(
+    partition: DeleteRecordsPartition, outcome: ErrorCode | LogDeleteRecordsResult
+) -> DeleteRecordsPartitionResult:
+    low_watermark, code = (
+        (INVALID_LOW_WATERMARK, outcome) if isinstance(outcome, ErrorCode) else (outcome.low_watermark, outcome.error)
     )
-    return DeleteRecordsResponse(topics=topics)
+    return DeleteRecordsPartitionResult(
+        partition_index=partition.partition_index, low_watermark=low_watermark, error_code=code
+    )
 
 
 def error_response(
     request: DeleteRecordsRequest, version: int, code: ErrorCode, message: str | None
 ) -> Generator[None, None, DeleteRecordsResponse]:
-    refused: _Results = {}
-    for name, index in (yield from _named(request)):
-        _of_topic(refused, name).add(index, code)
-        yield
-    return (yield from _response(refused))
+    named = yield from _named(request)
+    codes = yield from listed(code for _ in named)
+    return DeleteRecordsResponse(topics=AnsweredPartitions(named, codes, _topic, _result))

@@ -21,14 +21,22 @@ from odradek.broker.apis.leaders import name_leader
 from odradek.broker.apis.records.isolation import READ_UNCOMMITTED, require_isolation_level
 from odradek.broker.apis.records.sent_records import account
 from odradek.broker.apis.services import SMALL_REQUEST_PARTITIONS, now_or_in_slices
-from odradek.broker.fetch.fetch_context import AskedBy, FetchContext, new_context
-from odradek.broker.fetch.fetch_session import PARTITIONS_A_STEP, Answers, PartitionFetch
+from odradek.broker.fetch.fetch_context import (
+    NO_EPOCH,
+    NO_LEADER,
+    NO_SNAPSHOT,
+    AskedBy,
+    FetchContext,
+    new_context,
+)
+from odradek.broker.fetch.fetch_session import PARTITIONS_A_STEP, Answers, PartitionFetch, Refusals
 from odradek.broker.fetch.lazy_down_conversion import LazyDownConversionRecords, convert_firsts
 from odradek.broker.fetch.replica_selector import ClientMetadata
 from odradek.broker.fetch.results import FetchParams, LogReadResult
 from odradek.broker.quotas.request_throttle import throttle_fetch
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.protocol.codec.codec import encode_parts_in_steps, size_of
+from odradek.protocol.codec.mapped import Zipped
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import (
     AbortedTransaction,
@@ -39,7 +47,6 @@ from odradek.protocol.messages.fetch import (
     LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionData,
-    SnapshotId,
 )
 from odradek.protocol.records.layout import MAGIC_V0, MAGIC_V1
 from odradek.protocol.topic_partition import TopicPartition
@@ -57,12 +64,6 @@ FUTURE_REPLICA_ID = -3
 INT32_SIZE = 4
 
 NO_PARTITIONS: Final[Set[PartitionFetch]] = frozenset()
-
-NO_EPOCH: Final = EpochEndOffset()
-NO_LEADER: Final = LeaderIdAndEpoch()
-NO_SNAPSHOT: Final = SnapshotId()
-NONE_ABORTED: Final[list[AbortedTransaction]] = []
-"""Most partitions of most answers have these, so they are shared, and never changed."""
 
 LAST_MAGIC_0_VERSION = 1
 FIRST_V2_BATCH_VERSION = 4
@@ -109,15 +110,15 @@ def _fetch(
     may_read: Container[str] | None = EVERYTHING
     if broker.authorizer is not None:
         may_read = yield from _authorized_topics(broker, ctx, context, asked_by)
-    interesting, erroneous = yield from _sorted_out(broker, context, may_read, asked_by)
+    interesting, refusals = yield from _sorted_out(broker, context, may_read, asked_by)
     if not (interesting or (context.has_resting and may_read is not None)):
-        yield from _respond(broker, ctx, context, (), erroneous, replica_id)
+        yield from _respond(broker, ctx, context, (), refusals, replica_id)
         return
     params, reads = _params(broker, ctx, request, asked_by), broker.replica_manager.reads
-    refused = {fetch for fetch, _ in erroneous} if erroneous else NO_PARTITIONS
+    refused = {fetch for fetch, _ in refusals} if refusals else NO_PARTITIONS
 
     def answer(results: Sequence[LogReadResult]) -> Steps:
-        is_sent = yield from _respond(broker, ctx, context, results, erroneous, replica_id)
+        is_sent = yield from _respond(broker, ctx, context, results, refusals, replica_id)
         # In older versions the topic's config can be an error. With an authorizer each fetch of a consumer asks for
         # all topics, so no partition may rest: rights may be taken away meanwhile.
         may_rest = version >= FIRST_ZSTD_VERSION and (broker.authorizer is None or asked_by.is_follower)
@@ -146,10 +147,11 @@ def _fetch(
 
 def _sorted_out(
     broker: Services, context: FetchContext, may_read: Container[str] | None, asked_by: AskedBy
-) -> Generator[None, None, tuple[list[PartitionFetch], list[tuple[PartitionFetch, PartitionData]]]]:
-    """The partitions that are read, and the answers for those that are not."""
+) -> Generator[None, None, tuple[list[PartitionFetch], Refusals]]:
+    """The partitions that are read, and those that are not."""
     interesting: list[PartitionFetch] = []
-    erroneous: list[tuple[PartitionFetch, PartitionData]] = []
+    refused: list[PartitionFetch] = []
+    errors: list[ErrorCode] = []
     for number, fetch in enumerate(context.partitions, 1):
         if number % PARTITIONS_A_STEP == 0:
             yield None
@@ -165,10 +167,17 @@ def _sorted_out(
         else:
             interesting.append(fetch)
             continue
-        erroneous.append((fetch, _error(fetch, error)))
-    if erroneous and not asked_by.is_follower:  # Apache Kafka's order of errors in an answer to a consumer
-        erroneous.sort(key=lambda found: found[1].error_code != ErrorCode.UNKNOWN_TOPIC_ID)
-    return interesting, erroneous
+        refused.append(fetch)
+        errors.append(error)
+    refusals: Refusals = Zipped(_refused, refused, errors) if refused else ()
+    if ErrorCode.UNKNOWN_TOPIC_ID in errors and not asked_by.is_follower:
+        # Apache Kafka's order of errors in an answer to a consumer
+        refusals = sorted(refusals, key=lambda found: found[1] != ErrorCode.UNKNOWN_TOPIC_ID)
+    return interesting, refusals
+
+
+def _refused(fetch: PartitionFetch, error: ErrorCode) -> tuple[PartitionFetch, ErrorCode]:
+    return fetch, error
 
 
 def _authorized_topics(
@@ -214,19 +223,6 @@ def _params(broker: Services, ctx: RequestContext, request: FetchRequest, asked_
     )
 
 
-def _error(fetch: PartitionFetch, code: ErrorCode) -> PartitionData:
-    return PartitionData(
-        partition_index=fetch.partition,
-        error_code=code,
-        high_watermark=-1,
-        diverging_epoch=NO_EPOCH,
-        current_leader=NO_LEADER,
-        snapshot_id=NO_SNAPSHOT,
-        aborted_transactions=NONE_ABORTED,
-        records=b"",
-    )
-
-
 def _unconvertible(fetch: PartitionFetch, code: ErrorCode) -> PartitionData:
     """The answer for a topic whose records the version cannot contain. Kafka: FetchResponse.partitionResponse."""
     return PartitionData(partition_index=fetch.partition, error_code=code, high_watermark=-1, records=None)
@@ -237,7 +233,7 @@ def _respond(
     ctx: RequestContext,
     context: FetchContext,
     results: Sequence[LogReadResult],
-    erroneous: Answers,
+    refused: Refusals,
     replica_id: int,
 ) -> Generator[Wait | None, None, bool]:
     """Returns whether the response has the results; that of a throttled consumer is empty."""
@@ -257,19 +253,21 @@ def _respond(
             data.current_leader = LeaderIdAndEpoch()
             name_leader(broker, ctx, topic_partition, data.current_leader, endpoints, NodeEndpoint)
         answers.append((result.fetch, data))
-    answers += erroneous
     if broker.quotas.fetch.is_enabled and not is_follower:
-        throttle_ms = throttle_fetch(broker.quotas, ctx, (yield from _response_size(context, answers, version)))
+        throttle_ms = throttle_fetch(
+            broker.quotas, ctx, (yield from _response_size(context, answers, refused, version))
+        )
         if throttle_ms:
             for _, records in to_convert:
                 records.release()
             ctx.reply(context.throttled(throttle_ms))
             return False
-    response = yield from context.respond(answers, broker.clock.monotonic_ms())
+    response = yield from context.respond(answers, broker.clock.monotonic_ms(), refused)
     response.node_endpoints = list(endpoints.values())
     stats = broker.replica_manager.partitions.topic_stats
     if is_follower or stats is not None:
-        work = account(broker, ctx, response, replica_id, stats, None if to_convert else answers)
+        counted = None if to_convert else () if refused else answers
+        work = account(broker, ctx, response, replica_id, stats, counted)
         if work is not None:
             yield from work
     if to_convert:
@@ -301,9 +299,11 @@ def _reply_converted(
     convert_firsts([records for _, records in to_convert], broker.io_pool, converted)
 
 
-def _response_size(context: FetchContext, answers: Answers, version: int) -> Generator[None, None, int]:
+def _response_size(
+    context: FetchContext, answers: Answers, refused: Refusals, version: int
+) -> Generator[None, None, int]:
     """The bytes of the response with its length, before conversions. Kafka: FetchResponse.sizeOf."""
-    preview = yield from context.preview(answers)
+    preview = yield from context.preview(answers, refused)
     return INT32_SIZE + size_of((yield from encode_parts_in_steps(preview, version)))
 
 

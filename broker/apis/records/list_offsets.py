@@ -9,7 +9,7 @@ Kafka: KafkaApis.handleListOffsetRequest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +19,7 @@ from odradek.broker.apis.services import SMALL_REQUEST_BYTES, SMALL_REQUEST_PART
 from odradek.broker.fetch.offset_lookups import fetch_offset_for_timestamp, latest_offset, legacy_offsets_before
 from odradek.broker.partition.partition import Partition
 from odradek.controller.model.acls import AclOperation, ResourceType
-from odradek.protocol.codec.mapped import Outcomes
+from odradek.protocol.codec.mapped import Outcomes, ReadInOrder
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -34,7 +34,8 @@ from odradek.protocol.records.layout import NO_PARTITION_LEADER_EPOCH
 from odradek.protocol.shared_elements import append_shared, shared
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.offsets import LATEST, SpecialTimestamp
-from odradek.timer.sliced_work import Wait, chosen, listed
+from odradek.timer.repeated_items import repeated
+from odradek.timer.sliced_work import Wait, listed
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
@@ -82,20 +83,22 @@ def _list_offsets(broker: Services, ctx: RequestContext, request: ListOffsetsReq
     version = ctx.header.api_version
     names = (topic.name for topic in request.topics)
     authorized = yield from filter_by_authorized(broker, ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
-    allowed = yield from chosen(request.topics, lambda topic: topic.name in authorized)
+    is_large = ctx.size > SMALL_REQUEST_BYTES
     duplicates: set[tuple[str, int]] = set()
     if version > 0:
         warm = broker.replica_manager.reads.cold_reads.warm_lookups
-        lookups = yield from _warm_lookups(warm, allowed)
+        lookups = yield from _warm_lookups(warm, request.topics, authorized)
         if lookups:
             yield Wait(partial(warm, lookups))
-        duplicates = yield from _duplicates(request)
+        duplicates = yield from _duplicates(request.topics, is_large=is_large)
     answer = _offsets_v0 if version == 0 else _offset
-    is_large = ctx.size > SMALL_REQUEST_BYTES
     topics: list[ListOffsetsTopicResponse] | Outcomes[str, ListOffsetsTopicResponse] = []
     if is_large:  # a request of 1 MB may name 150,000 topics without partitions
         topics = Outcomes(_without_partitions)
-    for topic in allowed:
+    for topic in request.topics:
+        if topic.name not in authorized:
+            yield None
+            continue
         found: list[ListOffsetsPartitionResponse] = []
         for number, part in enumerate(topic.partitions, 1):
             topic_partition = new_tuple(TopicPartition, (topic.name, part.partition_index))
@@ -128,14 +131,14 @@ def _without_partitions(name: str, code: int) -> ListOffsetsTopicResponse:
 
 
 def _warm_lookups(
-    warm: Callable[[Lookups, Callable[[], None]], None], topics: Iterable[ListOffsetsTopic]
+    warm: Callable[[Lookups, Callable[[], None]], None], topics: Iterable[ListOffsetsTopic], authorized: Container[str]
 ) -> Generator[Wait | None, None, Lookups]:
     """Read what the lookups of timestamps need that is not in memory, some partitions a step. Returns the last of the
     lookups, for which that is still to be done.
     """
     lookups: Lookups = []
     for topic in topics:
-        for number, part in enumerate(topic.partitions, 1):
+        for number, part in enumerate(topic.partitions if topic.name in authorized else (), 1):
             if part.timestamp >= 0 or part.timestamp == SpecialTimestamp.MAX:
                 lookups.append((TopicPartition(topic.name, part.partition_index), part.timestamp))
                 if len(lookups) == SMALL_REQUEST_PARTITIONS:
@@ -147,26 +150,40 @@ def _warm_lookups(
     return lookups
 
 
-def _duplicates(request: ListOffsetsRequest) -> Generator[None, None, set[tuple[str, int]]]:
-    """The partitions that are named more than once, in steps."""
-    named: dict[str, set[int]] = {}
-    twice: set[tuple[str, int]] = set()
-    for topic in request.topics:
-        if not topic.partitions:
-            yield
-            continue
-        if topic.name not in named:
-            named[topic.name] = set()
-        indexes = named[topic.name]
-        for number, part in enumerate(topic.partitions, 1):
-            index = part.partition_index
-            if index in indexes:
-                twice.add((topic.name, index))
-            indexes.add(index)
-            if number % SMALL_REQUEST_PARTITIONS == 0:
-                yield
+_NO_PARTITION: Final = 1 << 32
+"""In place of an index: what takes a topic without partitions for a partition reads one element in each step."""
+
+
+class _Partitions(ReadInOrder[tuple[str, int]]):
+    """All that a request names."""
+
+    __slots__ = ("_count", "_topics")
+
+    def __init__(self, topics: Sequence[ListOffsetsTopic], count: int) -> None:
+        self._topics = topics
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[tuple[str, int]]:
+        for topic in self._topics:
+            if not topic.partitions:
+                yield topic.name, _NO_PARTITION
+            for part in topic.partitions:
+                yield topic.name, part.partition_index
+
+
+def _duplicates(topics: Sequence[ListOffsetsTopic], *, is_large: bool) -> Generator[None, None, set[tuple[str, int]]]:
+    """The partitions that are named more than once; those of a large request in steps."""
+    if not is_large:
+        named = [(topic.name, part.partition_index) for topic in topics for part in topic.partitions]
+        return set() if len(set(named)) == len(named) else {each for each in named if named.count(each) > 1}
+    count = 0
+    for topic in topics:
+        count += len(topic.partitions) or 1
         yield
-    return twice
+    return (yield from repeated(_Partitions(topics, count)))
 
 
 def _offset(

@@ -55,7 +55,7 @@ def handle(broker: Services, ctx: RequestContext, request: OffsetForLeaderEpochR
                 else:
                     found.add(part.partition, end.error_code)
             yield None
-        answer = OffsetForLeaderTopicResult(topic=topic.topic, partitions=found)
+        answer = OffsetForLeaderTopicResult(topic=topic.topic, partitions=found.smaller())
         (topics if is_authorized else refused).append(answer)
     topics.extend(refused)
     ctx.reply(OffsetForLeaderEpochResponse(topics=topics))

@@ -11,17 +11,18 @@ Kafka: KafkaApis.handleProduceRequest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, MutableMapping
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from odradek.broker.apis.authorization import filter_by_authorized, require
 from odradek.broker.apis.leaders import name_leader
+from odradek.broker.apis.records.refused_partitions import RefusedPartitions
 from odradek.broker.apis.services import SMALL_REQUEST_BYTES, SMALL_REQUEST_PARTITIONS, now_or_in_slices
 from odradek.broker.quotas.request_throttle import throttle_produce
 from odradek.broker.replica_manager.replica_manager import NO_GUARDS
 from odradek.controller.model.acls import AclOperation, ResourceType
-from odradek.protocol.codec.mapped import Mapped, Outcomes
+from odradek.protocol.codec.mapped import InOrder, Mapped, Outcomes
 from odradek.protocol.codec.shape import Each, Shape
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.headers import response_frame
@@ -100,7 +101,7 @@ def handle(broker: Services, ctx: RequestContext, request: ProduceRequest) -> No
 
 def _produce(broker: Services, ctx: RequestContext, request: ProduceRequest) -> Steps:
     records: dict[TopicPartition, memoryview] = {}
-    refused: dict[TopicPartition, ErrorCode] = {}
+    refused: MutableMapping[TopicPartition, ErrorCode] = {}
     transactional = False
     version = ctx.header.api_version
     named = 0
@@ -127,12 +128,12 @@ def _produce(broker: Services, ctx: RequestContext, request: ProduceRequest) -> 
                 batch, is_transactional, error = yield from _checked(batch, version)
             transactional = transactional or is_transactional
             topic_partition = new_tuple(TopicPartition, (name, part.index))
-            if part.index not in known:
-                refused[topic_partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            elif error:
-                refused[topic_partition] = error
-            else:
+            if part.index in known and not error:
                 records[topic_partition] = batch
+                continue
+            if not refused and ctx.size > SMALL_REQUEST_BYTES:
+                refused = RefusedPartitions()
+            refused[topic_partition] = error if part.index in known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if transactional:
         _require_transactional_id(broker, ctx, request)
     if broker.authorizer is not None:
@@ -182,14 +183,18 @@ def _refuse_unauthorized(
     ctx: RequestContext,
     request: ProduceRequest,
     records: dict[TopicPartition, memoryview],
-    refused: dict[TopicPartition, ErrorCode],
+    refused: MutableMapping[TopicPartition, ErrorCode],
 ) -> Steps:
     """Moves the partitions of topics that the client may not write to `refused`, whether they exist or not."""
     names = (topic.name for topic in request.topic_data)
     authorized = yield from filter_by_authorized(broker, ctx, AclOperation.WRITE, ResourceType.TOPIC, names)
-    for topic_partition in [*records, *refused]:
+    for topic_partition in list(records):
         if topic_partition.topic not in authorized:
-            records.pop(topic_partition, None)
+            del records[topic_partition]
+            refused[topic_partition] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        yield None
+    for topic_partition in refused:
+        if topic_partition.topic not in authorized:
             refused[topic_partition] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         yield None
 
@@ -304,8 +309,7 @@ def _finish_unacknowledged(
     ctx: RequestContext, results: Mapping[TopicPartition, LogAppendResult], refused: Mapping[TopicPartition, ErrorCode]
 ) -> Steps:
     failed = yield from chosen(results, lambda found: results[found].error and found not in refused)
-    failed += yield from listed(refused)
-    if not failed:
+    if not (failed or refused):
         ctx.reply(None)
         return
 
@@ -313,7 +317,7 @@ def _finish_unacknowledged(
         error = refused[found] if found in refused else results[found].error
         return TopicProduceResponse(name=found.topic, partition_responses=[_refusal(found.partition, error)])
 
-    ctx.close_connection(ProduceResponse(responses=Mapped(answer, failed)))
+    ctx.close_connection(ProduceResponse(responses=Mapped(answer, InOrder(failed, refused))))
 
 
 def _respond_in_steps(

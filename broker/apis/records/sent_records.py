@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from odradek.broker.fetch.fetch_session import PARTITIONS_A_STEP, Answers, records_size
+from odradek.protocol.codec.mapped import OneOutcome, Outcomes
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.segment.fetch_data import EMPTY_RECORDS
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from odradek.broker.meters.broker_topic_stats import BrokerTopicStats
     from odradek.broker.network.requests.request import RequestContext
     from odradek.broker.partition.hosted_partitions import HostedPartitions
-    from odradek.protocol.messages.fetch import FetchResponse
+    from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
     from odradek.timer.sliced_work import Steps
 
 
@@ -54,6 +55,12 @@ def account(
     return None
 
 
+def answered(topic: FetchableTopicResponse) -> Iterable[PartitionData]:
+    """The partitions that were read, and others."""
+    partitions = topic.partitions
+    return partitions.whole if isinstance(partitions, (Outcomes, OneOutcome)) else partitions
+
+
 def _account_for_topics(
     stats: BrokerTopicStats, response: FetchResponse, counted: RequestContext | None
 ) -> Iterator[None]:
@@ -65,7 +72,10 @@ def _account_for_topics(
             yield None
         size = 0
         partitions += len(topic.partitions)
-        for data in topic.partitions:
+        found: Iterable[PartitionData] = topic.partitions
+        if type(found) is not list:
+            has_errors, found = True, answered(topic)
+        for data in found:
             records = data.records
             if records is EMPTY_RECORDS:  # read without an error, as most partitions of a large fetch are
                 continue
@@ -97,7 +107,8 @@ def _count_replicated(
     stats: BrokerTopicStats, partitions: HostedPartitions, response: FetchResponse, replica_id: int
 ) -> Steps:
     for topic in response.responses:
-        sent = [data for data in topic.partitions if data.records]
+        found = topic.partitions
+        sent = [data for data in (found if type(found) is list else answered(topic)) if data.records]
         stats.replication_bytes_out += sum(map(records_size, sent))
         for data in sent:
             partition = partitions.hosted(TopicPartition(topic.topic, data.partition_index))
@@ -111,7 +122,8 @@ def _record_throttled(broker: Services, response: FetchResponse) -> Steps:
     throttle, partitions = broker.replica_manager.reads.throttle, broker.replica_manager.partitions
     number = 0
     for topic in response.responses:
-        for data in topic.partitions:
+        found = topic.partitions
+        for data in found if type(found) is list else answered(topic):
             number += 1
             if number % PARTITIONS_A_STEP == 0:
                 yield None

@@ -17,7 +17,6 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
-    CreatePartitionsTopic,
     CreatePartitionsTopicResult,
 )
 from odradek.timer.sliced_work import distinct, listed
@@ -52,7 +51,6 @@ async def _create(broker: Services, ctx: RequestContext, request: CreatePartitio
     asking = filter_by_authorized(broker, ctx, AclOperation.ALTER, ResourceType.TOPIC, names)
     authorized = await result_in_turns(asking)
     refused: dict[str, KafkaError] = {}
-    left: list[CreatePartitionsTopic] = []
     async for topic in in_turns(request.topics):
         if topic.name in named_twice:
             refused[topic.name] = _DUPLICATE
@@ -60,8 +58,9 @@ async def _create(broker: Services, ctx: RequestContext, request: CreatePartitio
             refused[topic.name] = _UNAUTHORIZED
         elif broker.controller.is_topic_queued_for_deletion(topic.name):
             refused[topic.name] = _QUEUED_FOR_DELETION
-        else:
-            left.append(topic)
+    left = request.topics
+    if refused:
+        left = [topic async for topic in in_turns(request.topics) if topic.name not in refused]
     outcomes = await broker.admin.create_partitions(
         left, timeout_ms=request.timeout_ms, validate_only=request.validate_only, record_mutations=quota.record
     )

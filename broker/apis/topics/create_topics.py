@@ -60,7 +60,6 @@ async def _create(broker: Services, ctx: RequestContext, request: CreateTopicsRe
     named_twice = await repeated_in_turns(Mapped(_NAME, request.topics))
     creatable, describable = await _rights(broker, ctx, request, named_twice)
     refused: dict[str, KafkaError] = {}
-    left: list[CreatableTopic] = []
     async for topic in in_turns(request.topics):
         if topic.name == CLUSTER_METADATA_TOPIC:
             refused[topic.name] = _PROHIBITED
@@ -68,8 +67,9 @@ async def _create(broker: Services, ctx: RequestContext, request: CreateTopicsRe
             refused[topic.name] = _DUPLICATE
         elif topic.name not in creatable:
             refused[topic.name] = _UNAUTHORIZED
-        else:
-            left.append(topic)
+    left = request.topics
+    if refused:
+        left = [topic async for topic in in_turns(request.topics) if topic.name not in refused]
     results = await broker.admin.create_topics(
         left, timeout_ms=request.timeout_ms, validate_only=request.validate_only, record_mutations=quota.record
     )

@@ -5,20 +5,25 @@ Kafka: KafkaApis.handleListPartitionReassignmentsRequest.
 
 from __future__ import annotations
 
+from operator import index
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.authorization import authorize_cluster
 from odradek.broker.apis.named_partitions import NamedPartitions, named_partitions
 from odradek.controller.loop_turns import in_turns, result_in_turns
 from odradek.controller.model.acls import AclOperation
+from odradek.protocol.codec.mapped import Mapped
 from odradek.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
+    ListPartitionReassignmentsTopics,
     OngoingPartitionReassignment,
     OngoingTopicReassignment,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
 
@@ -29,10 +34,9 @@ def handle(broker: Services, ctx: RequestContext, request: ListPartitionReassign
 
 
 async def _list(broker: Services, ctx: RequestContext, request: ListPartitionReassignmentsRequest) -> None:
-    wanted: NamedPartitions | None = None
+    wanted: NamedPartitions[int] | None = None
     if request.topics is not None:
-        named = named_partitions((topic.name, topic.partition_indexes) for topic in request.topics)
-        wanted = await result_in_turns(named)
+        wanted = await result_in_turns(named_partitions(Mapped(_split, request.topics), index))
     topics: dict[str, list[OngoingPartitionReassignment]] = {}
     async for tp, assignment in in_turns((await broker.controller.list_partition_reassignments(wanted)).items()):
         topics.setdefault(tp.topic, []).append(
@@ -50,3 +54,7 @@ async def _list(broker: Services, ctx: RequestContext, request: ListPartitionRea
             ],
         )
     )
+
+
+def _split(topic: ListPartitionReassignmentsTopics) -> tuple[str, Sequence[int]]:
+    return topic.name, topic.partition_indexes

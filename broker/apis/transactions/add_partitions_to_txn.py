@@ -9,18 +9,19 @@ Kafka: KafkaApis.handleAddPartitionsToTxnRequest.
 
 from __future__ import annotations
 
+from array import array
 from functools import partial
-from typing import TYPE_CHECKING
+from operator import index
+from typing import TYPE_CHECKING, TypeAlias
 
 from odradek.broker.apis.authorization import EVERYTHING, authorize_cluster, filter_by_authorized, require
-from odradek.broker.apis.named_partitions import named_partitions
+from odradek.broker.apis.named_partitions import AnsweredPartitions, NamedPartitions, common_outcome, named_partitions
 from odradek.broker.apis.services import in_slices
 from odradek.broker.apis.transactions.fenced_producer import error_for_version
 from odradek.controller.model.acls import AclOperation, ResourceType
 from odradek.controller.model.topic_names import is_internal
 from odradek.coordinator.transaction.coordinator import ProducerIdAndEpoch
-from odradek.protocol.codec.mapped import Mapped
-from odradek.protocol.codec.outcomes_by_topic import OutcomesByTopic
+from odradek.protocol.codec.mapped import Mapped, Zipped
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -35,11 +36,14 @@ from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.sliced_work import chosen, listed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Mapping, Sequence
+    from collections.abc import Callable, Container, Sequence
 
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
     from odradek.timer.sliced_work import Steps
+
+_Outcome: TypeAlias = "int | Sequence[AddPartitionsToTxnTopicResult]"
+"""Of a transaction: the code of each partition, as often as the request names it, or the topics of the answer."""
 
 FIRST_BATCHED_VERSION = 4
 FIRST_FENCED_VERSION = 2
@@ -54,9 +58,11 @@ def handle(broker: Services, ctx: RequestContext, request: AddPartitionsToTxnReq
         return
     transactional_id = request.v3_and_below_transactional_id
     require(broker, ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
-    topics = yield from chosen(request.v3_and_below_topics, lambda topic: not is_internal(topic.name))
-    names = (topic.name for topic in topics for _ in topic.partitions)
-    authorized = yield from filter_by_authorized(broker, ctx, AclOperation.WRITE, ResourceType.TOPIC, names)
+    authorized: Container[str] = EVERYTHING
+    if broker.authorizer is not None:
+        topics = yield from chosen(request.v3_and_below_topics, lambda topic: not is_internal(topic.name))
+        names = (topic.name for topic in topics for _ in topic.partitions)
+        authorized = yield from filter_by_authorized(broker, ctx, AclOperation.WRITE, ResourceType.TOPIC, names)
     yield from apply(broker, request, version, ctx.reply, authorized)
 
 
@@ -72,17 +78,20 @@ def apply(
     `authorized`: the topics that the client may write.
     """
     transactions = request.transactions if version >= FIRST_BATCHED_VERSION else [_only_transaction(request)]
-    results: list[AddPartitionsToTxnResult] = []
+    outcomes: list[_Outcome] = [ErrorCode.NONE] * len(transactions)
+    left = len(transactions)
 
-    def finish(result: AddPartitionsToTxnResult) -> None:
-        results.append(result)
-        if len(results) == len(transactions):
-            respond(_response(results, version))
+    def finish(number: int, outcome: _Outcome) -> None:
+        nonlocal left
+        outcomes[number] = outcome
+        left -= 1
+        if not left:
+            respond(_response(transactions, outcomes, version))
 
-    if not transactions:
-        respond(_response(results, version))
-    for transaction in transactions:
-        yield from _apply_one(broker, transaction, version, authorized, finish)
+    if not left:
+        respond(AddPartitionsToTxnResponse())
+    for number, transaction in enumerate(transactions):
+        yield from _apply_one(broker, transaction, version, authorized, partial(finish, number))
         yield None
 
 
@@ -91,31 +100,29 @@ def _apply_one(
     transaction: AddPartitionsToTxnTransaction,
     version: int,
     authorized: Container[str],
-    finish: Callable[[AddPartitionsToTxnResult], None],
+    finish: Callable[[_Outcome], None],
 ) -> Steps:
-    named = yield from named_partitions((topic.name, topic.partitions) for topic in transaction.topics)
-    topics = OutcomesByTopic(_topic, _refused)
-    """Those of the answer if any partition cannot be added."""
-    is_any_refused = False
+    named = yield from named_partitions(Mapped(_split, transaction.topics), index)
+    errors = array("h")
     for topic_partition in named:
-        error = _refusal(broker, topic_partition, version, authorized)
-        is_any_refused = is_any_refused or error != ErrorCode.NONE
-        topics.add(*topic_partition, error)
+        errors.append(_refusal(broker, topic_partition, version, authorized))
         yield None
-    if is_any_refused:
-        finish(AddPartitionsToTxnResult(transactional_id=transaction.transactional_id, topic_results=topics))
+    if any(errors):
+        finish(_of_each(named, errors, _refused))
         return
     partitions = yield from listed(named)
     producer = ProducerIdAndEpoch(transaction.producer_id, transaction.producer_epoch)
     coordinator = broker.transaction_coordinator
     if transaction.verify_only:
+        # Kafka: AddPartitionsToTxnResponse.resultForTransaction
         verified = coordinator.verify_partitions(transaction.transactional_id, producer, partitions)
-        yield from _finish_each(transaction, verified, finish)
+        codes = yield from listed(verified[topic_partition] for topic_partition in partitions)
+        finish(_of_each(named, codes, _result))
         return
 
     def added(error: ErrorCode) -> None:
-        code = error_for_version(error, version, FIRST_FENCED_VERSION)
-        broker.slices.submit(_finish(transaction, code, finish))
+        # Kafka: AddPartitionsToTxnRequest.errorResponseForTransaction
+        finish(error_for_version(error, version, FIRST_FENCED_VERSION))
 
     coordinator.add_partitions(transaction.transactional_id, producer, partitions, added)
 
@@ -138,6 +145,10 @@ def _only_transaction(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnT
     )
 
 
+def _split(topic: AddPartitionsToTxnTopic) -> tuple[str, Sequence[int]]:
+    return topic.name, topic.partitions
+
+
 def _topic(name: str, partitions: Sequence[AddPartitionsToTxnPartitionResult]) -> AddPartitionsToTxnTopicResult:
     return AddPartitionsToTxnTopicResult(name=name, results_by_partition=partitions)
 
@@ -151,41 +162,34 @@ def _result(index: int, code: int) -> AddPartitionsToTxnPartitionResult:
     return AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
 
 
-def _finish_each(
-    transaction: AddPartitionsToTxnTransaction,
-    errors: Mapping[TopicPartition, ErrorCode],
-    finish: Callable[[AddPartitionsToTxnResult], None],
-) -> Steps:
-    """An error for each partition: one that the request names twice is answered once.
-
-    Kafka: AddPartitionsToTxnResponse.resultForTransaction.
-    """
-    topics = OutcomesByTopic(_topic, _result)
-    for topic_partition, error in errors.items():
-        topics.add(*topic_partition, error)
-        yield None
-    finish(AddPartitionsToTxnResult(transactional_id=transaction.transactional_id, topic_results=topics))
+def _of_each(
+    named: NamedPartitions[int],
+    codes: Sequence[int],
+    make: Callable[[int, int], AddPartitionsToTxnPartitionResult],
+) -> _Outcome:
+    """A partition that the request names twice is answered once."""
+    common = common_outcome(named, codes)
+    return AnsweredPartitions(named, codes, _topic, make) if common is None else common
 
 
-def _finish(
-    transaction: AddPartitionsToTxnTransaction, error: ErrorCode, finish: Callable[[AddPartitionsToTxnResult], None]
-) -> Steps:
-    """The same error for all partitions, as often as the request names them.
+def _topics(transaction: AddPartitionsToTxnTransaction, outcome: _Outcome) -> Sequence[AddPartitionsToTxnTopicResult]:
+    if not isinstance(outcome, int):
+        return outcome
 
-    Kafka: AddPartitionsToTxnRequest.errorResponseForTransaction.
-    """
-    yield None
+    def answered(topic: AddPartitionsToTxnTopic) -> AddPartitionsToTxnTopicResult:
+        return _topic(topic.name, Mapped(partial(_result, code=outcome), topic.partitions))
 
-    def answer(topic: AddPartitionsToTxnTopic) -> AddPartitionsToTxnTopicResult:
-        results = Mapped(partial(_result, code=error), topic.partitions)
-        return AddPartitionsToTxnTopicResult(name=topic.name, results_by_partition=results)
-
-    topics = Mapped(answer, transaction.topics) if transaction.topics else ()
-    finish(AddPartitionsToTxnResult(transactional_id=transaction.transactional_id, topic_results=topics))
+    return Mapped(answered, transaction.topics)
 
 
-def _response(results: list[AddPartitionsToTxnResult], version: int) -> AddPartitionsToTxnResponse:
+def _of_transaction(transaction: AddPartitionsToTxnTransaction, outcome: _Outcome) -> AddPartitionsToTxnResult:
+    topics = _topics(transaction, outcome)
+    return AddPartitionsToTxnResult(transactional_id=transaction.transactional_id, topic_results=topics)
+
+
+def _response(
+    transactions: Sequence[AddPartitionsToTxnTransaction], outcomes: Sequence[_Outcome], version: int
+) -> AddPartitionsToTxnResponse:
     if version >= FIRST_BATCHED_VERSION:
-        return AddPartitionsToTxnResponse(results_by_transaction=results)
-    (only,) = results
-    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=only.topic_results)
+        return AddPartitionsToTxnResponse(results_by_transaction=Zipped(_of_transaction, transactions, outcomes))
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_topics(transactions[0], outcomes[0]))

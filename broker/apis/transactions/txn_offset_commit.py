@@ -44,9 +44,8 @@ def handle(broker: Services, ctx: RequestContext, request: TxnOffsetCommitReques
     require(broker, ctx, AclOperation.READ, ResourceType.GROUP, request.group_id)
     names = (topic.name for topic in request.topics)
     authorized = yield from filter_by_authorized(broker, ctx, AclOperation.READ, ResourceType.TOPIC, names)
-    existing, refused = yield from split_by_existence(broker, request.topics, authorized, _answered)
-
     answered = _answered if ctx.header.api_version >= FIRST_LOADING_VERSION else _answered_without_loading
+    existing, refused = yield from split_by_existence(broker, request.topics, authorized, _topic, answered)
 
     def answer(outcome: Outcome) -> Steps:
         topics = yield from with_outcome(refused, outcome, _topic, answered)

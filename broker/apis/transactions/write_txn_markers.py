@@ -9,20 +9,24 @@ Kafka: KafkaApis.handleWriteTxnMarkersRequest.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from functools import partial
+from operator import attrgetter, index
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from odradek.broker.apis.authorization import authorize, authorize_cluster
-from odradek.broker.apis.named_partitions import named_partitions
+from odradek.broker.apis.named_partitions import AnsweredPartitions, NamedPartitions, common_outcome, named_partitions
 from odradek.broker.apis.services import in_slices
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.controller.model.topic_names import GROUP_METADATA_TOPIC
-from odradek.protocol.codec.outcomes_by_topic import OutcomesByTopic
+from odradek.protocol.codec.mapped import Mapped, Zipped
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerPartitionResult,
     WritableTxnMarkerResult,
+    WritableTxnMarkerTopic,
     WritableTxnMarkerTopicResult,
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
@@ -31,6 +35,7 @@ from odradek.protocol.records.control import ControlRecordType, EndTransactionMa
 from odradek.protocol.records.layout import MAGIC_V2
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.append_info import AppendOrigin
+from odradek.timer.repeated_items import repeated
 from odradek.timer.sliced_work import listed
 
 if TYPE_CHECKING:
@@ -39,8 +44,10 @@ if TYPE_CHECKING:
     from odradek.broker.network.requests.request import RequestContext
     from odradek.timer.sliced_work import Steps
 
-_Results: TypeAlias = OutcomesByTopic[WritableTxnMarkerPartitionResult, WritableTxnMarkerTopicResult]
-"""Of one marker."""
+_Outcome: TypeAlias = "int | Sequence[WritableTxnMarkerTopicResult]"
+"""Of a marker: the code of each partition that it names, or the topics of the answer."""
+
+_PRODUCER_ID: Final = attrgetter("producer_id")
 
 
 @in_slices
@@ -58,49 +65,53 @@ def apply(
     is_invalid = yield from listed(marker.producer_id < 0 or marker.producer_epoch < 0 for marker in request.markers)
     if any(is_invalid):
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka raises an exception when it builds the batch
-    results: dict[int, list[_Results]] = {}
+    outcomes: list[_Outcome] = [ErrorCode.NONE] * len(request.markers)
     left = len(request.markers)
 
-    def finish(producer_id: int, found: _Results) -> None:
+    def finish(number: int, outcome: _Outcome) -> None:
         nonlocal left
-        results.setdefault(producer_id, []).append(found)
+        outcomes[number] = outcome
         left -= 1
         if not left:
-            broker.slices.submit(_respond(results, respond))
+            broker.slices.submit(_respond(request.markers, outcomes, respond))
 
     if not left:
         respond(WriteTxnMarkersResponse())
-    for marker in request.markers:
-        yield from _write(broker, marker, finish)
+    for number, marker in enumerate(request.markers):
+        yield from _write(broker, marker, partial(finish, number))
         yield None
 
 
-def _write(broker: Services, marker: WritableTxnMarker, finish: Callable[[int, _Results], None]) -> Steps:
+def _write(broker: Services, marker: WritableTxnMarker, finish: Callable[[_Outcome], None]) -> Steps:
     replicas = broker.replica_manager
     if not marker.topics:
-        finish(marker.producer_id, _NOTHING)
+        finish(())
         return
-    found = OutcomesByTopic(_topic, _result)
     batch = _batch(broker, marker)
     records: dict[TopicPartition, memoryview] = {}
-    for topic_partition in (yield from named_partitions((t.name, t.partition_indexes) for t in marker.topics)):
+    named = yield from named_partitions(Mapped(_split, marker.topics), index)
+    errors = array("h")
+    places: list[int] = []
+    for topic_partition in named:
         partition = replicas.hosted(topic_partition)
         if partition is None or partition.log is None:
-            found.add(*topic_partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            errors.append(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         elif partition.log.config.record_version < MAGIC_V2:
-            found.add(*topic_partition, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT)
+            errors.append(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT)
         else:
+            places.append(len(errors))
+            errors.append(ErrorCode.NONE)
             records[topic_partition] = memoryview(bytearray(batch))
         yield None
     if not records:
-        finish(marker.producer_id, found)
+        finish(_of_each(named, errors))
         return
 
     def written(results: Mapping[TopicPartition, LogAppendResult]) -> None:
-        for topic_partition, result in results.items():
-            found.add(*topic_partition, result.error)
+        for place, topic_partition in zip(places, records, strict=True):
+            errors[place] = results[topic_partition].error
         _complete_offsets(broker, marker, results)
-        finish(marker.producer_id, found)
+        finish(_of_each(named, errors))
 
     yield from replicas.append_in_steps(
         timeout_ms=broker.config.request_timeout_ms,
@@ -136,31 +147,63 @@ def _complete_offsets(
         )
 
 
+def _of_each(named: NamedPartitions[int], errors: Sequence[int]) -> _Outcome:
+    common = common_outcome(named, errors)
+    return AnsweredPartitions(named, errors, _topic, _result) if common is None else common
+
+
 def _respond(
-    results_by_producer: Mapping[int, list[_Results]], respond: Callable[[WriteTxnMarkersResponse], None]
+    markers: Sequence[WritableTxnMarker],
+    outcomes: Sequence[_Outcome],
+    respond: Callable[[WriteTxnMarkersResponse], None],
 ) -> Steps:
-    markers = []
-    for producer_id, found in results_by_producer.items():
-        topics = found[0] if len(found) == 1 else (yield from _together(found))
-        markers.append(WritableTxnMarkerResult(producer_id=producer_id, topics=topics))
+    """One element for each producer."""
+    twice = yield from repeated(Mapped(_PRODUCER_ID, markers))
+    if not twice:
+        respond(WriteTxnMarkersResponse(markers=Zipped(_of_marker, markers, outcomes)))
+        return
+    results: list[WritableTxnMarkerResult] = []
+    several: dict[int, dict[TopicPartition, int]] = {}
+    for marker, outcome in zip(markers, outcomes, strict=True):
+        result = _of_marker(marker, outcome)
+        if marker.producer_id in twice:
+            yield from _add(several.setdefault(marker.producer_id, {}), result.topics)
+        else:
+            results.append(result)
         yield None
-    respond(WriteTxnMarkersResponse(markers=markers))
+    for producer_id, errors in several.items():
+        topics = yield from _by_topic(errors)
+        results.append(WritableTxnMarkerResult(producer_id=producer_id, topics=topics))
+        yield None
+    respond(WriteTxnMarkersResponse(markers=results))
 
 
-def _together(found: Iterable[_Results]) -> Generator[None, None, _Results]:
-    """The results of several markers of one producer: of a partition that is in more than one, the last one counts."""
-    errors: dict[TopicPartition, int] = {}
-    for results in found:
+def _add(errors: dict[TopicPartition, int], topics: Iterable[WritableTxnMarkerTopicResult]) -> Steps:
+    """The results of one more marker of a producer: of a partition that is in several, the last one counts."""
+    for topic in topics:
+        for partition in topic.partitions:
+            errors[TopicPartition(topic.name, partition.partition_index)] = partition.error_code
+            yield None
+
+
+def _by_topic(errors: Mapping[TopicPartition, int]) -> Generator[None, None, list[WritableTxnMarkerTopicResult]]:
+    by_topic: dict[str, list[WritableTxnMarkerPartitionResult]] = {}
+    for (name, number), error in errors.items():
+        by_topic.setdefault(name, []).append(_result(number, error))
         yield
-        for topic in results:
-            for result in topic.partitions:
-                errors[TopicPartition(topic.name, result.partition_index)] = result.error_code
-                yield
-    topics = OutcomesByTopic(_topic, _result)
-    for topic_partition, error in errors.items():
-        topics.add(*topic_partition, error)
-        yield
-    return topics
+    return (yield from listed(_topic(name, results) for name, results in by_topic.items()))
+
+
+def _of_marker(marker: WritableTxnMarker, outcome: _Outcome) -> WritableTxnMarkerResult:
+    topics = outcome
+    if isinstance(topics, int):
+        result = partial(_result, code=topics)
+        topics = Mapped(lambda topic: _topic(topic.name, Mapped(result, topic.partition_indexes)), marker.topics)
+    return WritableTxnMarkerResult(producer_id=marker.producer_id, topics=topics)
+
+
+def _split(topic: WritableTxnMarkerTopic) -> tuple[str, Sequence[int]]:
+    return topic.name, topic.partition_indexes
 
 
 def _topic(name: str, partitions: Sequence[WritableTxnMarkerPartitionResult]) -> WritableTxnMarkerTopicResult:
@@ -169,7 +212,3 @@ def _topic(name: str, partitions: Sequence[WritableTxnMarkerPartitionResult]) ->
 
 def _result(index: int, code: int) -> WritableTxnMarkerPartitionResult:
     return WritableTxnMarkerPartitionResult(partition_index=index, error_code=code)
-
-
-_NOTHING: Final = OutcomesByTopic(_topic, _result)
-"""Of markers without partitions, of which 1 MB may have 60,000."""

@@ -38,9 +38,5 @@ def fail_fetch(
             topics[name] = topic
             response.responses.append(topic)
         failed = PartitionData(partition_index=index, error_code=code, high_watermark=-1, records=b"")
-        for at, part in enumerate(topic.partitions):
-            if part.partition_index == index:
-                topic.partitions[at] = failed
-                break
-        else:
-            topic.partitions.append(failed)
+        partitions = [failed if part.partition_index == index else part for part in topic.partitions]
+        topic.partitions = partitions if failed in partitions else [*partitions, failed]

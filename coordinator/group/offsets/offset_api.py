@@ -97,7 +97,7 @@ def transactional_offsets_to_commit(request: TxnOffsetCommitRequest, now_ms: int
 # -- OffsetFetch ---------------------------------------------------------------------------------------------
 
 
-def requested_groups(request: OffsetFetchRequest, version: int) -> list[OffsetFetchRequestGroup]:
+def requested_groups(request: OffsetFetchRequest, version: int) -> Sequence[OffsetFetchRequestGroup]:
     """The request in the form of version 8 and later, a list of groups.
 
     The topics stay those of the older form, which has the same fields: 170,000 others would have 12 MB.

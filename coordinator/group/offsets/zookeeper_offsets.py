@@ -11,8 +11,9 @@ Kafka: KafkaApis.commitOffsetsToZookeeper, KafkaApis.handleOffsetFetchRequestFro
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from odradek.coordinator.group.group_metadata_manager import OFFSETS_A_STEP
@@ -33,7 +34,10 @@ from odradek.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopic,
 )
 from odradek.protocol.topic_partition import TopicPartition
+from odradek.timer.repeated_items import repeated
 from odradek.timer.sliced_work import Steps
+
+_NAME: Final = attrgetter("name")
 
 AT_ONCE: Final = 64
 """Operations on the tree of one request: each is a task, with 2 KB."""
@@ -95,11 +99,11 @@ def commit_to_tree(
 
 
 class _Found:
-    """The offsets and errors of the partitions of one request, in the order of the request."""
+    """The offsets and errors of the partitions of one request, by their places."""
 
-    def __init__(self, topics: list[_Topic]) -> None:
-        self._topics = topics
-        self.left = sum(len(topic.indexes) for topic in topics)
+    def __init__(self, requested: _Requested) -> None:
+        self._requested = requested
+        self.left = len(requested.indexes)
         self._offsets = array("q", [INVALID_OFFSET]) * self.left
         self._errors = array("h", [ErrorCode.NONE]) * self.left
 
@@ -113,16 +117,14 @@ class _Found:
         self._errors[place] = error
 
     def response(self) -> OffsetFetchResponse:
-        return OffsetFetchResponse(topics=Mapped(self._topic, self._topics))
+        return OffsetFetchResponse(topics=Mapped(self._topic, self._requested.topics))
 
     def _topic(self, topic: _Topic) -> OffsetFetchResponseTopic:
-        partitions = Mapped(partial(self._partition, topic), range(len(topic.indexes)))
-        return OffsetFetchResponseTopic(name=topic.name, partitions=partitions)
+        return OffsetFetchResponseTopic(name=topic.name, partitions=Mapped(self._partition, topic.places))
 
-    def _partition(self, topic: _Topic, number: int) -> OffsetFetchResponsePartition:
-        place = topic.first + number
+    def _partition(self, place: int) -> OffsetFetchResponsePartition:
         return OffsetFetchResponsePartition(
-            partition_index=topic.indexes[number],
+            partition_index=self._requested.indexes[place],
             committed_offset=self._offsets[place],
             metadata=NO_METADATA,
             error_code=self._errors[place],
@@ -130,21 +132,31 @@ class _Found:
 
 
 class _Topic(NamedTuple):
-    """A topic of a request, with each of its partitions once."""
-
     name: str
-    indexes: array[int]
     first: int
-    """The place of its first partition among all."""
+    """The place of its first partition among all; those of the others follow."""
+    size: int
+
+    @property
+    def places(self) -> range:
+        return range(self.first, self.first + self.size)
+
+
+class _Requested(NamedTuple):
+    """The partitions of a request, each once."""
+
+    topics: list[_Topic]
+    indexes: array[int]
+    """Of each partition, at its place."""
 
 
 def fetch_from_tree(
     tree: ConsumerOffsetTree, group: OffsetFetchRequestGroup, respond: Respond[OffsetFetchResponse]
 ) -> Steps:
     """Read each offset from its znode, and respond when all are read."""
-    topics = yield from _requested(group.topics or [])
-    found = _Found(topics)
-    places = iter(range(found.left))
+    requested = yield from _requested(group.topics or [])
+    found = _Found(requested)
+    places = (place for topic in requested.topics for place in topic.places)
 
     def read(place: int, ended: Callable[[], None], error: ErrorCode, offset: int | None) -> None:
         found.put(place, error, offset)
@@ -156,32 +168,41 @@ def fetch_from_tree(
         tree.get(group.group_id, topic_partition, partial(read, next(places), ended))
 
     if found.left:
-        _some_at_once(_partitions(topics), begin)
+        _some_at_once(_partitions(requested), begin)
     else:
         respond(found.response())
 
 
-def _partitions(topics: list[_Topic]) -> Iterator[TopicPartition]:
-    return (TopicPartition(topic.name, index) for topic in topics for index in topic.indexes)
+def _partitions(requested: _Requested) -> Iterator[TopicPartition]:
+    topics, indexes = requested
+    return (TopicPartition(topic.name, indexes[place]) for topic in topics for place in topic.places)
 
 
-def _requested(topics: Iterable[OffsetFetchRequestTopics]) -> Generator[None, None, list[_Topic]]:
+def _requested(topics: Sequence[OffsetFetchRequestTopics]) -> Generator[None, None, _Requested]:
     """The topics in the order of their first mentions, and so their partitions; in steps."""
-    requested: dict[str, dict[int, None]] = {}
+    twice = yield from repeated(Mapped(_NAME, topics))
+    several: dict[str, dict[int, None]] = {}
+    found: list[_Topic] = []
+    all_indexes = array("i")
     for topic in topics:
         yield
+        name = topic.name
         if not topic.partition_indexes:  # as in Apache Kafka, a topic without partitions is not answered
             continue
-        indexes = requested.setdefault(topic.name, {})
+        indexes = several.get(name, {})
         for number, index in enumerate(topic.partition_indexes, 1):
             indexes[index] = None
             if number % OFFSETS_A_STEP == 0:
                 yield
-    first = 0
-    found: list[_Topic] = []
-    for name in list(requested):
-        indexes = requested.pop(name)
-        found.append(_Topic(name, array("i", indexes), first))
-        first += len(indexes)
+        if name not in several:
+            found.append(_Topic(name, len(all_indexes), len(indexes)))
+        if name in twice:
+            several[name] = indexes
+        else:
+            all_indexes.extend(indexes)
+    for number, (name, _, _) in enumerate(found if several else ()):
+        if name in several:
+            found[number] = _Topic(name, len(all_indexes), len(several[name]))
+            all_indexes.extend(several.pop(name))
         yield
-    return found
+    return _Requested(found, all_indexes)

@@ -279,9 +279,7 @@ class ControllerCluster:
     ) -> dict[TopicPartition, KafkaError | None]:
         """Through the controller, as the API does."""
         outcomes = await self.controller.alter_partition_reassignments(targets.items())
-        return {
-            TopicPartition(topic, index): each for topic, found in outcomes.items() for index, each in found.items()
-        }
+        return dict(zip(targets, outcomes, strict=True))
 
     def take_requests(self) -> dict[int, list[ControlRequest]]:
         return {broker_id: broker.take_requests() for broker_id, broker in self.brokers.items()}

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.tools.admin.client.admin_client import run
+from odradek.broker.tools.admin.client.partition_leaders import by_topic
 from odradek.broker.tools.command.arguments import add_client_options, command_parser, file_text
 from odradek.broker.tools.command.failures import CommandFailed, check, error_text
 from odradek.protocol.errors import ErrorCode
@@ -106,7 +107,4 @@ def _rows(response: ElectLeadersResponse) -> Iterator[dict[str, object]]:
 def _by_topic(partitions: list[TopicPartition] | None) -> list[TopicPartitions] | None:
     if partitions is None:
         return None
-    topics: dict[str, TopicPartitions] = {}
-    for name, partition in partitions:
-        topics.setdefault(name, TopicPartitions(topic=name)).partitions.append(partition)
-    return list(topics.values())
+    return [TopicPartitions(topic=name, partitions=indexes) for name, indexes in by_topic(partitions).items()]

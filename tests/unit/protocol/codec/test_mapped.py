@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from odradek.protocol.codec.mapped import Mapped, Outcomes, Pairs
+from odradek.protocol.codec.mapped import SMALL, InOrder, Mapped, OneOutcome, Outcomes, Pairs
 from odradek.protocol.errors import ErrorCode
 
 DOUBLED = Mapped(lambda number: [2 * number], [1, 2, 3])
@@ -57,6 +57,42 @@ def test_outcomes_become_elements_when_they_are_read() -> None:
     assert outcomes[1:] == [["whole"], ["b", 42]]
     outcomes.replace(0, ["other"])
     assert list(outcomes) == [["other"], ["whole"], ["b", 42]]
+
+
+def code_of(name: str, code: int) -> str:
+    return f"{name}: {code}"
+
+
+def test_outcomes_that_say_one_code_may_be_smaller() -> None:
+    same, others, whole = Outcomes(code_of), Outcomes(code_of), Outcomes(code_of)
+    many, too_many = Outcomes(code_of), Outcomes(code_of)
+    for name in ("a", "b"):
+        same.add(name, ErrorCode.INVALID_REQUEST)
+        others.add(name, ErrorCode.INVALID_REQUEST if name == "a" else ErrorCode.NONE)
+        whole.append(name)
+    for number in range(SMALL):
+        many.add(str(number), 0)
+        too_many.add(str(number), 0)
+    too_many.add("one more", 0)
+    smaller = same.smaller()
+    assert isinstance(smaller, OneOutcome)
+    assert list(smaller) == list(smaller) == list(same) == ["a: 42", "b: 42"]
+    assert (len(smaller), smaller[1], list(smaller.whole)) == (2, "b: 42", [])
+    assert isinstance(many.smaller(), OneOutcome)
+    for kept in (others, whole, too_many, Outcomes(code_of)):
+        assert kept.smaller() is kept
+
+
+def test_the_whole_elements_of_outcomes() -> None:
+    outcomes = Outcomes(code_of)
+    outcomes.add("a", ErrorCode.INVALID_REQUEST)
+    outcomes.append("whole")
+    assert list(outcomes.whole) == ["whole"]
+
+
+def test_collections_are_read_in_order() -> None:
+    found = InOrder(["b", "a"], {"c": 1, "a": 2}, set())
+    assert (len(found), list(found), list(found), found[2]) == (4, ["b", "a", "c", "a"], ["b", "a", "c", "a"], "c")
 
 
 def test_pairs_become_elements_when_they_are_read() -> None:

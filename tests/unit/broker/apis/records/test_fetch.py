@@ -173,6 +173,25 @@ def test_unknown_topic_by_name(broker: InProcessBroker, version: int) -> None:
     assert found == [(NONE, 3), unknown, unknown], "what could be read comes first"
 
 
+@pytest.mark.parametrize("session_epoch", [-1, 0])
+def test_refused_partitions_are_in_the_element_of_their_topic_if_they_follow_it(
+    broker: InProcessBroker, session_epoch: int
+) -> None:
+    asked = [("t", 0, 3), ("none", 1, 0), ("t", 7, 0), ("none", 0, 0), ("none", 2, 0), ("t", 8, 0), ("t", 1, 3)]
+    for order, expected in (
+        (asked, [("t", [0, 1]), ("none", [1]), ("t", [7]), ("none", [0, 2]), ("t", [8])]),
+        (asked[2:], [("t", [1, 7]), ("none", [0, 2]), ("t", [8])]),
+        ([asked[2], asked[5]], [("t", [7, 8])]),
+    ):
+        response = broker.call(fetch(broker, *order, version=12, session_epoch=session_epoch), 12)
+        assert isinstance(response, FetchResponse)
+        found = [(topic.topic, [data.partition_index for data in topic.partitions]) for topic in response.responses]
+        assert found == expected
+        codes = {data.partition_index: data.error_code for topic in response.responses[:1] for data in topic.partitions}
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert codes == {index: NONE if index < 2 else unknown for index in expected[0][1]}
+
+
 def test_unknown_topic_id(broker: InProcessBroker) -> None:
     request = fetch(broker, (b"?" * 16, 0, 0))
     response = broker.call(request, 17)

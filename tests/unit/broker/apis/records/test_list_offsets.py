@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from odradek.broker.apis.services import SMALL_REQUEST_BYTES
 from odradek.protocol.api import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.list_offsets import ListOffsetsPartitionResponse, ListOffsetsResponse
@@ -112,6 +113,25 @@ def test_partition_named_twice_is_refused_from_version_1_on(broker: InProcessBro
         request = build(ApiKey.LIST_OFFSETS, replica_id=CONSUMER, topics=[{"name": "t", "partitions": twice}])
         (topic,) = broker.call(request, version).topics  # type: ignore[attr-defined]
         assert {part.error_code for part in topic.partitions} == expected
+
+
+def test_partitions_named_twice_are_found_in_a_large_request(broker: InProcessBroker) -> None:
+    names = [*map(str, range(SMALL_REQUEST_BYTES // 8)), "t", "7"]
+    topics: list[dict[str, object]] = [
+        {"name": name, "partitions": [{"partition_index": index, "timestamp": LATEST} for index in indexes]}
+        for name in names
+        for indexes in ([], [0])
+    ]
+    topics += [{"name": "t", "partitions": []}, {"name": "t", "partitions": [{"partition_index": 1}]}]
+    found = broker.call(build(ApiKey.LIST_OFFSETS, replica_id=CONSUMER, topics=topics), 9).topics  # type: ignore[attr-defined]
+    assert [(topic.name, len(topic.partitions)) for topic in found] == [
+        (topic["name"], len(topic["partitions"]))  # type: ignore[arg-type]
+        for topic in topics
+    ]
+    refused = [
+        topic.name for topic in found for part in topic.partitions if part.error_code == ErrorCode.INVALID_REQUEST
+    ]
+    assert refused == ["7", "7"]
 
 
 @pytest.mark.parametrize(
