@@ -175,7 +175,7 @@ class ApiCounter:
     """
 
     CODES_OF_A_PLAIN_RESPONSE = 1
-    """How many error codes are counted of a response without errors and, of Produce and Fetch, with one partition."""
+    """How many error codes are counted of a response without errors and, where partitions have codes, with one partition."""
 
     __slots__ = (
         "_count_errors",
@@ -207,7 +207,7 @@ class ApiCounter:
         """Since the last scrape, without the next ones."""
         self.plain = 0
         """Requests whose responses have `CODES_OF_A_PLAIN_RESPONSE` codes and no error, the most frequent ones. The
-        handlers of Produce and Fetch count theirs here.
+        handlers of Produce, Fetch and OffsetCommit count theirs here.
         """
         self.plain_codes = 0
         """Codes of these responses, all without an error, beyond `CODES_OF_A_PLAIN_RESPONSE` of each."""

@@ -33,6 +33,7 @@ from odradek.coordinator.partitioning import partition_for
 from odradek.coordinator.ports import OFFSETS_SEQUENCE, CoordinatorLog, TransactionalProducer
 from odradek.coordinator.runtime import PartitionOwnership
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.new_tuple import new_tuple
 from odradek.protocol.records.record import SimpleRecord
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import Clock
@@ -257,7 +258,8 @@ class GroupMetadataManager:
         records: list[SimpleRecord] = []
         for number, (topic_partition, offset) in enumerate(offsets.items(), 1):
             if not offset.metadata or self.fits(offset.metadata):
-                records.append(SimpleRecord(now_ms, encoded.key(topic_partition), encoded.value(offset)))
+                key, value = encoded.key(topic_partition), encoded.value(offset)
+                records.append(new_tuple(SimpleRecord, (now_ms, key, value, ())))
             if number % OFFSETS_A_STEP == 0:
                 yield
         return records
@@ -281,7 +283,7 @@ class GroupMetadataManager:
         self, group: GroupMetadata, offsets: Offsets, base_offset: int, producer: TransactionalProducer | None
     ) -> None:
         for topic_partition, offset in offsets.items():
-            committed = CommittedOffset(base_offset, offset)
+            committed = new_tuple(CommittedOffset, (base_offset, offset))
             if producer is None:
                 group.offsets.commit_appended(topic_partition, committed)
             else:

@@ -56,18 +56,26 @@ def append_record(
     headers: Sequence[tuple[str, bytes | None]] = (),
 ) -> None:
     """Append one record."""
-    key_size = _NULL if key is None else write_varint(len(key))
-    value_size = _NULL if value is None else write_varint(len(value))
-    timestamp_bytes = write_varint(timestamp_delta)
-    offset_bytes = write_varint(offset_delta)
+    # Most numbers are small: to call a function for each takes longer than the rest.
+    key_size = value_size = _NULL
+    if key is None:
+        key = b""
+    else:
+        size = len(key)
+        key_size = _SMALL[size] if size < _SMALL_COUNT else write_varint(size)
+    if value is None:
+        value = b""
+    else:
+        size = len(value)
+        value_size = _SMALL[size] if size < _SMALL_COUNT else write_varint(size)
+    timestamp_bytes = _SMALL[timestamp_delta] if 0 <= timestamp_delta < _SMALL_COUNT else write_varint(timestamp_delta)
+    offset_bytes = _SMALL[offset_delta] if 0 <= offset_delta < _SMALL_COUNT else write_varint(offset_delta)
     header_bytes = _encode_headers(headers) if headers else b"\x00"
-    key = key or b""
-    value = value or b""
     size = 1 + len(timestamp_bytes) + len(offset_bytes) + len(key_size) + len(key) + len(value_size) + len(value)
     size += len(header_bytes)
     out += b"".join(
         (
-            write_varint(size),
+            _SMALL[size] if size < _SMALL_COUNT else write_varint(size),
             _NO_ATTRIBUTES,
             timestamp_bytes,
             offset_bytes,
@@ -90,4 +98,7 @@ def _encode_headers(headers: Sequence[tuple[str, bytes | None]]) -> bytes:
 
 
 _NULL: Final = write_varint(-1)
+_SMALL_COUNT: Final = 64
+_SMALL: Final = tuple(map(write_varint, range(_SMALL_COUNT)))
+"""The varints of one byte."""
 _NO_ATTRIBUTES: Final = b"\x00"

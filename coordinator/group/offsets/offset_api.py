@@ -37,6 +37,7 @@ from odradek.protocol.messages.offset_fetch import (
 from odradek.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
 )
+from odradek.protocol.new_tuple import new_tuple
 from odradek.protocol.records.layout import NO_TIMESTAMP
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.sliced_work import listed
@@ -57,15 +58,11 @@ def offsets_to_commit(request: OffsetCommitRequest, now_ms: int) -> Generator[No
     offsets: Offsets = {}
     for topic in request.topics:
         for number, partition in enumerate(topic.partitions, 1):
-            offsets[TopicPartition(topic.name, partition.partition_index)] = OffsetAndMetadata(
-                offset=partition.committed_offset,
-                leader_epoch=partition.committed_leader_epoch,
-                metadata=partition.committed_metadata or NO_METADATA,
-                commit_timestamp_ms=now_ms
-                if partition.commit_timestamp == NO_TIMESTAMP
-                else partition.commit_timestamp,
-                expire_timestamp_ms=expire_ms,
-            )
+            offset, epoch = partition.committed_offset, partition.committed_leader_epoch
+            metadata = partition.committed_metadata or NO_METADATA
+            commit_ms = now_ms if partition.commit_timestamp == NO_TIMESTAMP else partition.commit_timestamp
+            topic_partition = new_tuple(TopicPartition, (topic.name, partition.partition_index))
+            offsets[topic_partition] = new_tuple(OffsetAndMetadata, (offset, commit_ms, epoch, metadata, expire_ms))
             if number % OFFSETS_A_STEP == 0:
                 yield
         yield

@@ -131,7 +131,10 @@ class GroupOffsets:
 
         Kafka: GroupMetadata.onOffsetCommitAppend.
         """
-        if not self.commit_failed(topic_partition, appended.value):
+        pending = self._pending.get(topic_partition)
+        if pending is not None and len(pending) == 1 and pending[0] is appended.value:  # the frequent case
+            del self._pending[topic_partition]
+        elif not self.commit_failed(topic_partition, appended.value):
             return
         self._set(topic_partition, appended)
 

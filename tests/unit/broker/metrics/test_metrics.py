@@ -168,6 +168,24 @@ def test_each_partition_of_a_fetch_is_counted(broker: InProcessBroker, scraped: 
     assert found.value("kafka_server_brokertopicmetrics_totalfetchrequests_total", topic="t") == 3 * partitions - 1
 
 
+def test_each_partition_of_a_commit_is_counted(broker: InProcessBroker, scraped: ScrapedBroker) -> None:
+    broker.create_topic("t", 3)
+    broker.call(build(ApiKey.FIND_COORDINATOR, coordinator_keys=["g"]), 4)
+    assert broker.settle(lambda: broker.services.metadata_cache.contains("__consumer_offsets"))
+    for indexes in ([0, 1, 2], [0, 9], [0]):
+        parts = [{"partition_index": index, "committed_offset": 1, "committed_metadata": ""} for index in indexes]
+        topics = [{"name": "t", "partitions": parts}]
+        commit = build(ApiKey.OFFSET_COMMIT, group_id="g", generation_id_or_member_epoch=-1, topics=topics)
+        answered = broker.call(commit, 8).topics[0].partitions  # type: ignore[attr-defined]
+        assert [part.partition_index for part in answered] == sorted(indexes, reverse=len(indexes) == 2)
+    found = scraped.scrape()
+    prefix = "kafka_network_requestmetrics_"
+    assert found.value(f"{prefix}requests_total", request="OffsetCommit", version="8") == 3
+    assert found.value(f"{prefix}totaltimems_count", request="OffsetCommit") == 3
+    assert found.value(f"{prefix}errors_total", request="OffsetCommit", error="NONE") == 3 + 1 + 1
+    assert found.value(f"{prefix}errors_total", request="OffsetCommit", error="UNKNOWN_TOPIC_OR_PARTITION") == 1
+
+
 def test_a_timed_produce_whose_records_are_written_anew_has_the_time_of_that(
     broker: InProcessBroker, scraped: ScrapedBroker
 ) -> None:

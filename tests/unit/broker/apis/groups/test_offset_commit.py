@@ -6,8 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from odradek.broker.apis.groups.offset_commit import WITHOUT_ERRORS
 from odradek.protocol.api import ApiKey
+from odradek.protocol.codec.codec import encode
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.offset_commit import (
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
 from tests.support.in_process.in_process_broker import InProcessBroker, in_process_broker
 from tests.support.wire.requests import build
 
@@ -52,6 +59,20 @@ def committed(
         for topic in broker.call(request, version).topics  # type: ignore[attr-defined]
         for part in topic.partitions
     }
+
+
+@pytest.mark.parametrize("version", range(10))
+def test_the_answer_without_errors_is_that_of_the_response(version: int) -> None:
+    topics: dict[str, list[int]] = {"t": [1, 0], "u": [7]}
+    pieces: list[bytes] = []
+    WITHOUT_ERRORS.encoder(version)(topics, pieces)
+    answered = [
+        OffsetCommitResponseTopic(
+            name=name, partitions=[OffsetCommitResponsePartition(partition_index=index) for index in indexes]
+        )
+        for name, indexes in topics.items()
+    ]
+    assert b"".join(pieces) == encode(OffsetCommitResponse(topics=answered), version)
 
 
 @pytest.mark.parametrize("version", range(10))
