@@ -100,7 +100,11 @@ def named_partitions(
             skipped = 0
             count += 1
         if name in twice and partitions:
-            several.setdefault(name, []).extend(partitions)
+            mentions = several.setdefault(name, [])
+            for number, partition in enumerate(partitions, 1):
+                mentions.append(partition)
+                if number % PARTITIONS_A_STEP == 0:
+                    yield
         elif partitions:
             once = yield from _once(partitions, index)
             if once is not partitions:

@@ -175,7 +175,7 @@ class ApiCounter:
     """
 
     CODES_OF_A_PLAIN_RESPONSE = 1
-    """How many error codes are counted of a response without errors and, where partitions have codes, with one partition."""
+    """How many error codes are counted of a response without errors, with one partition if these have codes."""
 
     __slots__ = (
         "_count_errors",

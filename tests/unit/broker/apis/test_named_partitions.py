@@ -100,6 +100,7 @@ def test_many_are_looked_at_in_steps() -> None:
     assert sum(1 for _ in named_partitions([("a", once)], index)) > count / PARTITIONS_A_STEP
     assert sum(1 for _ in named_partitions([("a", twice)], index)) > 4 * count / PARTITIONS_A_STEP
     assert sum(1 for _ in named_partitions([("", [])] * count, index)) >= count
+    assert sum(1 for _ in named_partitions([("a", once), ("a", once)], index)) > 6 * count / PARTITIONS_A_STEP
 
 
 def test_an_answer_is_made_of_what_came_of_each() -> None:
