@@ -199,11 +199,16 @@ class AnsweredPartitions(ReadInOrder[AnsweredTopicT], Generic[PartitionT, Outcom
             first = after
 
 
-def common_outcome(named: NamedPartitions[PartitionT], outcomes: Sequence[int]) -> int | None:
-    """What came of all partitions, if it is the same for all and they are those of the request; None if not.
+def common_outcome_or_each(
+    named: NamedPartitions[int],
+    codes: Sequence[int],
+    make_topic: Callable[[str, Sequence[AnswerT]], AnsweredTopicT],
+    make: Callable[[int, int], AnswerT],
+) -> int | AnsweredPartitions[int, int, AnswerT, AnsweredTopicT]:
+    """The code of all partitions, if it is one and they are those of the request; else the topics of the answer.
 
     One megabyte may have 40,000 transactions with a partition each: of most of them this number is all that is kept.
     """
-    if named.are_as_requested and len(outcomes) <= FEW and len(set(outcomes)) == 1:
-        return outcomes[0]
-    return None
+    if named.are_as_requested and len(codes) <= FEW and len(set(codes)) == 1:
+        return codes[0]
+    return AnsweredPartitions(named, codes, make_topic, make)

@@ -57,7 +57,7 @@ class InOrder(ReadInOrder[T]):
         return chain.from_iterable(self._collections)
 
 
-class Mapped(Sequence[T]):
+class Mapped(ReadInOrder[T]):
     """`make(item)` for each item of `source`, made anew each time. The source must not change meanwhile."""
 
     __slots__ = ("_make", "_source")
@@ -72,19 +72,11 @@ class Mapped(Sequence[T]):
     def __iter__(self) -> Iterator[T]:
         return map(self._make, self._source)
 
-    @overload
-    def __getitem__(self, index: int) -> T: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[T]: ...
-
-    def __getitem__(self, index: int | slice) -> T | list[T]:
-        if isinstance(index, slice):
-            return list(map(self._make, self._source[index]))
-        return self._make(self._source[index])
+    def _nth(self, number: int) -> T:
+        return self._make(self._source[number])
 
 
-class Zipped(Sequence[T], Generic[S, U, T]):
+class Zipped(ReadInOrder[T], Generic[S, U, T]):
     """`make(named, outcome)` for each thing that a request names and what came of it, mostly one of few objects.
 
     Both sequences have the same length and must not change meanwhile.
@@ -103,16 +95,8 @@ class Zipped(Sequence[T], Generic[S, U, T]):
     def __iter__(self) -> Iterator[T]:
         return map(self._element, self._named, self._outcomes)
 
-    @overload
-    def __getitem__(self, index: int) -> T: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[T]: ...
-
-    def __getitem__(self, index: int | slice) -> T | list[T]:
-        if isinstance(index, slice):
-            return list(map(self._element, self._named[index], self._outcomes[index]))
-        return self._element(self._named[index], self._outcomes[index])
+    def _nth(self, number: int) -> T:
+        return self._element(self._named[number], self._outcomes[number])
 
     def _element(self, named: S, outcome: U) -> T:
         return self._make(named, outcome)

@@ -15,7 +15,7 @@ from operator import index
 from typing import TYPE_CHECKING, TypeAlias
 
 from odradek.broker.apis.authorization import EVERYTHING, authorize_cluster, filter_by_authorized, require
-from odradek.broker.apis.named_partitions import AnsweredPartitions, NamedPartitions, common_outcome, named_partitions
+from odradek.broker.apis.named_partitions import common_outcome_or_each, named_partitions
 from odradek.broker.apis.services import in_slices
 from odradek.broker.apis.transactions.fenced_producer import error_for_version
 from odradek.controller.model.acls import AclOperation, ResourceType
@@ -108,7 +108,7 @@ def _apply_one(
         errors.append(_refusal(broker, topic_partition, version, authorized))
         yield None
     if any(errors):
-        finish(_of_each(named, errors, _refused))
+        finish(common_outcome_or_each(named, errors, _topic, _refused))
         return
     partitions = yield from listed(named)
     producer = ProducerIdAndEpoch(transaction.producer_id, transaction.producer_epoch)
@@ -117,7 +117,7 @@ def _apply_one(
         # Kafka: AddPartitionsToTxnResponse.resultForTransaction
         verified = coordinator.verify_partitions(transaction.transactional_id, producer, partitions)
         codes = yield from listed(verified[topic_partition] for topic_partition in partitions)
-        finish(_of_each(named, codes, _result))
+        finish(common_outcome_or_each(named, codes, _topic, _result))
         return
 
     def added(error: ErrorCode) -> None:
@@ -160,16 +160,6 @@ def _refused(index: int, code: int) -> AddPartitionsToTxnPartitionResult:
 
 def _result(index: int, code: int) -> AddPartitionsToTxnPartitionResult:
     return AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
-
-
-def _of_each(
-    named: NamedPartitions[int],
-    codes: Sequence[int],
-    make: Callable[[int, int], AddPartitionsToTxnPartitionResult],
-) -> _Outcome:
-    """A partition that the request names twice is answered once."""
-    common = common_outcome(named, codes)
-    return AnsweredPartitions(named, codes, _topic, make) if common is None else common
 
 
 def _topics(transaction: AddPartitionsToTxnTransaction, outcome: _Outcome) -> Sequence[AddPartitionsToTxnTopicResult]:

@@ -16,7 +16,7 @@ from operator import attrgetter, index
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from odradek.broker.apis.authorization import authorize, authorize_cluster
-from odradek.broker.apis.named_partitions import AnsweredPartitions, NamedPartitions, common_outcome, named_partitions
+from odradek.broker.apis.named_partitions import common_outcome_or_each, named_partitions
 from odradek.broker.apis.services import in_slices
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.controller.model.topic_names import GROUP_METADATA_TOPIC
@@ -104,14 +104,14 @@ def _write(broker: Services, marker: WritableTxnMarker, finish: Callable[[_Outco
             records[topic_partition] = memoryview(bytearray(batch))
         yield None
     if not records:
-        finish(_of_each(named, errors))
+        finish(common_outcome_or_each(named, errors, _topic, _result))
         return
 
     def written(results: Mapping[TopicPartition, LogAppendResult]) -> None:
         for place, topic_partition in zip(places, records, strict=True):
             errors[place] = results[topic_partition].error
         _complete_offsets(broker, marker, results)
-        finish(_of_each(named, errors))
+        finish(common_outcome_or_each(named, errors, _topic, _result))
 
     yield from replicas.append_in_steps(
         timeout_ms=broker.config.request_timeout_ms,
@@ -145,11 +145,6 @@ def _complete_offsets(
         broker.group_coordinator.on_transaction_completed(
             marker.producer_id, completed, committed=marker.transaction_result
         )
-
-
-def _of_each(named: NamedPartitions[int], errors: Sequence[int]) -> _Outcome:
-    common = common_outcome(named, errors)
-    return AnsweredPartitions(named, errors, _topic, _result) if common is None else common
 
 
 def _respond(

@@ -12,7 +12,7 @@ from odradek.broker.apis.named_partitions import (
     PARTITIONS_A_STEP,
     AnsweredPartitions,
     NamedPartitions,
-    common_outcome,
+    common_outcome_or_each,
     named_partitions,
 )
 from odradek.protocol.topic_partition import TopicPartition
@@ -128,4 +128,5 @@ def test_an_answer_is_made_of_what_came_of_each() -> None:
 def test_a_common_outcome_is_one_of_all_that_the_request_names(
     topics: list[tuple[str, list[int]]], outcomes: list[int], expected: int | None
 ) -> None:
-    assert common_outcome(named(*topics), outcomes) == expected
+    found = common_outcome_or_each(named(*topics), outcomes, pair, answer)
+    assert (found if isinstance(found, int) else None) == expected
