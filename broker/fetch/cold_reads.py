@@ -13,14 +13,14 @@ Apache Kafka has no such step: its request threads wait for the disk.
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from odradek.broker.machine.hot_reads import is_in_memory
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.log.offset_lookup import segment_of_time
+from odradek.storage.offsets import SpecialTimestamp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -45,6 +45,9 @@ READ_AHEAD_BYTES: Final = 1024 * 1024
 """Limit for one partition."""
 
 _CHUNK_BYTES: Final = 256 * 1024
+
+Lookup: TypeAlias = "tuple[TopicPartition, int]"
+"""Of a timestamp in a partition: a time in ms, or one of `SpecialTimestamp`."""
 
 ROUNDS: Final = 2
 """First the index is read, then the headers at the position that it gives."""
@@ -101,29 +104,54 @@ class ColdReads:
 
         return begin
 
-    def warm_lookups(self, lookups: Sequence[tuple[TopicPartition, int]], then: Callable[[], None]) -> None:
-        """The same for lookups of (partition, timestamp): call `then`, now or later.
+    def warm_lookups(self, lookups: Sequence[Lookup], then: Callable[[], None]) -> None:
+        """The same as `warm` for lookups of offsets by time."""
+        begin = self.lookups_needed(lookups)
+        if begin is None:
+            then()
+        else:
+            begin(then)
+
+    def lookups_needed(self, lookups: Sequence[Lookup]) -> Callable[[Callable[[], None]], None] | None:
+        """The same as `needed` for lookups of offsets by time; other lookups need nothing.
 
         First the ends of the time indexes are read, to find the segment; then its indexes; then its headers.
         """
-        logs = [(log, timestamp) for tp, timestamp in lookups if (log := self._log(tp)) is not None]
+        logs = [
+            (log, timestamp)
+            for tp, timestamp in lookups
+            if (timestamp >= 0 or timestamp == SpecialTimestamp.MAX) and (log := self._log(tp)) is not None
+        ]
         unknown = [
             each.time_index.path
-            for log, _ in logs
-            for each in log.segments.not_searched
+            for log, timestamp in logs
+            for each in log.segments.not_searched(timestamp if timestamp >= 0 else None)
             if not each.time_index.knows_its_end
         ]
+        if unknown:
+            read = [partial(_read_file, path, HEADERS_BYTES) for path in unknown]
+            return lambda then: self._read(read, [], partial(self._warm_found, logs, ROUNDS, then))
+        if not (found := self._reads_for(logs))[0]:
+            return None
+        return lambda then: self._read(*found, partial(self._warm_found, logs, ROUNDS - 1, then))
 
-        def find(rounds: int) -> None:
-            reads: list[Callable[[], None]] = []
-            ends: list[Callable[[], None]] = []
-            for log, timestamp in logs:
-                with suppress(OSError, KafkaError):  # the lookup itself raises it again
-                    if (segment := segment_of_time(log.segments, timestamp)) is not None:
-                        self._note_lookup(segment, timestamp, reads, ends)
-            self._read(reads, ends, then if rounds == 1 or not reads else lambda: find(rounds - 1))
+    def _warm_found(self, logs: Sequence[tuple[UnifiedLog, int]], rounds: int, then: Callable[[], None]) -> None:
+        """The segments of the lookups are known: read what they need, in so many rounds."""
+        reads, ends = self._reads_for(logs)
+        self._read(reads, ends, partial(self._warm_found, logs, rounds - 1, then) if reads and rounds > 1 else then)
 
-        self._read([partial(_read_file, path, HEADERS_BYTES) for path in unknown], [], lambda: find(ROUNDS))
+    def _reads_for(
+        self, logs: Sequence[tuple[UnifiedLog, int]]
+    ) -> tuple[list[Callable[[], None]], list[Callable[[], None]]]:
+        reads: list[Callable[[], None]] = []
+        ends: list[Callable[[], None]] = []
+        for log, timestamp in logs:
+            try:
+                if (segment := segment_of_time(log.segments, timestamp)) is not None:
+                    self._note_lookup(segment, timestamp, reads, ends)
+            except (OSError, KafkaError):
+                continue  # the lookup itself raises it again
+        return reads, ends
 
     def _note_lookup(
         self, segment: LogSegment, timestamp: int, reads: list[Callable[[], None]], ends: list[Callable[[], None]]

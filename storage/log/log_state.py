@@ -113,12 +113,16 @@ class LogState:
             self.raise_offline()
         try:
             yield
-        except CorruptRecordError as error:
+        except (CorruptRecordError, OSError) as error:
+            self.raise_for(what, error)
+
+    def raise_for(self, what: str, error: CorruptRecordError | OSError) -> NoReturn:
+        """Turn an error of work with files into the errors of `disk`."""
+        if isinstance(error, CorruptRecordError):
             raise KafkaError(ErrorCode(error.error_code), str(error)) from error
-        except DiskFullError as error:
+        if isinstance(error, DiskFullError):
             self.refuse(error)
-        except OSError as error:
-            self.fail(what, error)
+        self.fail(what, error)
 
     def refuse(self, error: DiskFullError) -> NoReturn:
         """Report a full disk to the client. The write left nothing behind, so the directory stays online."""

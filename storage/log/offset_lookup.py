@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.metadata_version import MetadataVersion
+from odradek.protocol.records.errors import CorruptRecordError
 from odradek.protocol.records.layout import MAGIC_V0, MAGIC_V1, NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP
 from odradek.storage.offsets import SpecialTimestamp, TimestampAndOffset
 
@@ -31,8 +32,17 @@ def lookup_by_timestamp(log: LogState, timestamp: int, limit: int) -> TimestampA
     """The record or offset found, restricted to offsets below `limit`; None if there is none.
 
     Raises: KafkaError UNSUPPORTED_FOR_MESSAGE_FORMAT for a time lookup in message format v0, which has no timestamps;
-    UNSUPPORTED_VERSION for an unknown negative timestamp.
+    UNSUPPORTED_VERSION for an unknown negative timestamp; the errors of `LogState.disk`.
     """
+    if log.log_dir.failure is not None:
+        log.raise_offline()
+    try:
+        return _lookup(log, timestamp, limit)
+    except (CorruptRecordError, OSError) as error:
+        log.raise_for("fetching offset by timestamp", error)
+
+
+def _lookup(log: LogState, timestamp: int, limit: int) -> TimestampAndOffset | None:
     version = log.local_log.config.message_format_version
     if version.record_version == MAGIC_V0 and timestamp not in (SpecialTimestamp.LATEST, SpecialTimestamp.EARLIEST):
         raise KafkaError(
@@ -41,6 +51,9 @@ def lookup_by_timestamp(log: LogState, timestamp: int, limit: int) -> TimestampA
             f"{log.topic_partition} is {version} which is earlier than the minimum required version "
             f"{MetadataVersion.first_of_record_version(MAGIC_V1)}",
         )
+    if timestamp >= 0:
+        found = _first_record_since(log, timestamp)
+        return None if found is None or found.offset >= limit else found
     match timestamp:
         case SpecialTimestamp.LATEST:
             return TimestampAndOffset(NO_TIMESTAMP, limit, log.leader_epochs.latest_epoch)
@@ -54,8 +67,6 @@ def lookup_by_timestamp(log: LogState, timestamp: int, limit: int) -> TimestampA
             return TimestampAndOffset(NO_TIMESTAMP, -1, NO_PARTITION_LEADER_EPOCH)
         case SpecialTimestamp.MAX:
             found = _record_of_max_timestamp(log)
-        case _ if timestamp >= 0:
-            found = _first_record_since(log, timestamp)
         case _:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"Unknown timestamp {timestamp} in a lookup of offsets")
     return None if found is None or found.offset >= limit else found
@@ -67,7 +78,7 @@ def segment_of_time(segments: LogSegments, timestamp: int) -> LogSegment | None:
         return max(segments, key=lambda segment: segment.largest.timestamp)
     if timestamp < 0:
         return None
-    return next(segments.from_time(timestamp), None)
+    return segments.first_from_time(timestamp)
 
 
 def _record_of_max_timestamp(log: LogState) -> TimestampAndOffset | None:
@@ -87,10 +98,18 @@ def _record_of_max_timestamp(log: LogState) -> TimestampAndOffset | None:
 
 
 def _first_record_since(log: LogState, timestamp: int) -> TimestampAndOffset | None:
-    for segment in log.segments.from_time(timestamp):
-        # A header with a larger max timestamp than its records must not end the search. A segment without any timestamp
-        # (selected by the modification time of its file) ends it, as in Apache.
-        found = segment.find_by_timestamp(timestamp, log.watermarks.log_start_offset)
-        if found is not None or segment.largest.timestamp < 0:
-            return found
+    segments, start_offset = log.segments, log.watermarks.log_start_offset
+    first = segments.first_from_time(timestamp)
+    if first is None:
+        return None
+    found = first.find_by_timestamp(timestamp, start_offset)
+    if found is not None or first.largest.timestamp < 0:
+        return found
+    # A header with a larger max timestamp than its records must not end the search. A segment without any timestamp
+    # (selected by the modification time of its file) ends it, as in Apache.
+    for segment in segments.from_time(timestamp):
+        if segment is not first:
+            found = segment.find_by_timestamp(timestamp, start_offset)
+            if found is not None or segment.largest.timestamp < 0:
+                return found
     return None

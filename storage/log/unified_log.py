@@ -345,8 +345,7 @@ class UnifiedLog:
         self, timestamp: int, isolation: FetchIsolation = FetchIsolation.LOG_END
     ) -> TimestampAndOffset | None:
         """The result of ListOffsets for a time in ms or a `SpecialTimestamp`; None if there is none."""
-        with self.disk("fetching offset by timestamp"):
-            return lookup_by_timestamp(self.state, timestamp, self.limit_of(isolation))
+        return lookup_by_timestamp(self.state, timestamp, self.limit_of(isolation))
 
     # -- leader epochs -----------------------------------------------------------------------------
 

@@ -138,7 +138,18 @@ class LogSegments:
             if segment.largest_timestamp >= timestamp:
                 yield segment
 
-    @property
-    def not_searched(self) -> list[LogSegment]:
-        """The segments that no search by time has looked at yet; the active one, and those without timestamps."""
-        return self._segments[len(self._maxima) :]
+    def first_from_time(self, timestamp: int) -> LogSegment | None:
+        """The first one of `from_time`."""
+        index = bisect_left(self._maxima, timestamp)
+        if index < len(self._maxima):
+            return self._segments[index]  # the maximum up to here is its own: the one before is lower
+        return next(self.from_time(timestamp), None)
+
+    def not_searched(self, timestamp: int | None = None) -> list[LogSegment]:
+        """The segments that no search by time has looked at yet; the active one, and those without timestamps.
+
+        With a timestamp: none if `first_from_time` finds a segment before them.
+        """
+        maxima = self._maxima
+        is_found = timestamp is not None and maxima and maxima[-1] >= timestamp
+        return [] if is_found else self._segments[len(maxima) :]

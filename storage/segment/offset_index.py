@@ -12,6 +12,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from odradek.protocol.new_tuple import new_tuple
 from odradek.storage.segment.mapped_index import InvalidOffsetError, MappedIndex
 
 if TYPE_CHECKING:
@@ -64,7 +65,10 @@ class OffsetIndex(MappedIndex):
     def lookup(self, target: int) -> OffsetPosition:
         """The last entry with an offset of at most `target`, else (base offset, 0)."""
         slot = self._floor_slot(target - self.base_offset)
-        return OffsetPosition(self.base_offset, 0) if slot < 0 else self.entry(slot)
+        if slot < 0:
+            return OffsetPosition(self.base_offset, 0)
+        relative, position = ENTRY.unpack_from(self._map or self._mapping(), slot * ENTRY_SIZE)
+        return new_tuple(OffsetPosition, (self.base_offset + relative, position))
 
     def offset_at_or_after_position(self, position: int) -> int | None:
         """The offset of the first entry with a position of at least `position`.

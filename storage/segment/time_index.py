@@ -73,7 +73,10 @@ class TimeIndex(MappedIndex):
     def lookup(self, target: int) -> TimestampOffset:
         """The last entry with a timestamp of at most `target`, else (-1, base offset)."""
         slot = self._floor_slot(target)
-        return TimestampOffset(-1, self.base_offset) if slot < 0 else self.entry(slot)
+        if slot < 0:
+            return TimestampOffset(-1, self.base_offset)
+        timestamp, relative = ENTRY.unpack_from(self._map or self._mapping(), slot * ENTRY_SIZE)
+        return new_tuple(TimestampOffset, (timestamp, self.base_offset + relative))
 
     def truncate_to(self, offset: int) -> None:
         """Remove the entries at `offset` and above."""

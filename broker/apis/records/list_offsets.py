@@ -39,11 +39,9 @@ from odradek.timer.sliced_work import Wait, listed
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
+    from odradek.broker.fetch.cold_reads import Lookup
     from odradek.broker.network.requests.request import RequestContext
     from odradek.timer.sliced_work import Steps
-
-Lookups = list[tuple[TopicPartition, int]]
-"""Of timestamps in partitions."""
 
 CONSUMER_REPLICA_ID = -1
 DEBUGGING_REPLICA_ID = -2
@@ -63,18 +61,25 @@ FIRST_VERSION_OF_TIMESTAMP: Final[Mapping[int, int]] = {
 def handle(broker: Services, ctx: RequestContext, request: ListOffsetsRequest) -> None:
     require_isolation_level(request.isolation_level)
     topics = request.topics
-    if len(topics) == 1 and len(topics[0].partitions) == 1 and broker.authorizer is None:
-        part = topics[0].partitions[0]
-        if part.timestamp == LATEST and ctx.header.api_version > 0:  # what consumers ask for most often
-            return _reply_with_one(broker, ctx, request, topics[0].name, part)
+    if len(topics) == 1 and len(topics[0].partitions) == 1 and broker.authorizer is None and ctx.header.api_version > 0:
+        name, part = topics[0].name, topics[0].partitions[0]  # what consumers ask for most often
+        if part.timestamp == LATEST or _is_in_memory(broker, name, part):
+            return _reply_with_one(broker, ctx, request, name, part)
     work = _list_offsets(broker, ctx, request)
     is_small = ctx.size <= SMALL_REQUEST_BYTES and ctx.header.api_version > 0  # v0 looks at each segment
     now_or_in_slices(broker, ctx, request, work, is_small=is_small)
 
 
+def _is_in_memory(broker: Services, name: str, part: ListOffsetsPartition) -> bool:
+    """Whether the lookup need not wait for a disk."""
+    lookup = new_tuple(TopicPartition, (name, part.partition_index)), part.timestamp
+    return broker.replica_manager.reads.cold_reads.lookups_needed((lookup,)) is None
+
+
 def _reply_with_one(
     broker: Services, ctx: RequestContext, request: ListOffsetsRequest, name: str, part: ListOffsetsPartition
 ) -> None:
+    """Not in slices: the most that it does is to read one batch."""
     found = _offset(broker, request, TopicPartition(name, part.partition_index), part, ctx.header.api_version)
     ctx.reply(ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name=name, partitions=[found])]))
 
@@ -131,12 +136,14 @@ def _without_partitions(name: str, code: int) -> ListOffsetsTopicResponse:
 
 
 def _warm_lookups(
-    warm: Callable[[Lookups, Callable[[], None]], None], topics: Iterable[ListOffsetsTopic], authorized: Container[str]
-) -> Generator[Wait | None, None, Lookups]:
+    warm: Callable[[list[Lookup], Callable[[], None]], None],
+    topics: Iterable[ListOffsetsTopic],
+    authorized: Container[str],
+) -> Generator[Wait | None, None, list[Lookup]]:
     """Read what the lookups of timestamps need that is not in memory, some partitions a step. Returns the last of the
     lookups, for which that is still to be done.
     """
-    lookups: Lookups = []
+    lookups: list[Lookup] = []
     for topic in topics:
         for number, part in enumerate(topic.partitions if topic.name in authorized else (), 1):
             if part.timestamp >= 0 or part.timestamp == SpecialTimestamp.MAX:

@@ -137,7 +137,10 @@ def fetched_offsets(
                 found.committed_offset = offset.offset
                 found.committed_leader_epoch = offset.leader_epoch
                 found.metadata = offset.metadata
-        topics.setdefault(name, OffsetFetchResponseTopics(name=name, partitions=[])).partitions.append(found)
+        topic = topics.get(name)
+        if topic is None:
+            topic = topics[name] = OffsetFetchResponseTopics(name=name, partitions=[])
+        topic.partitions.append(found)
         if number % OFFSETS_A_STEP == 0:
             yield
     return (yield from listed(topics.values()))

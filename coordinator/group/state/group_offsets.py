@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from odradek.coordinator.group.state.group_states import GroupState
+from odradek.protocol.new_tuple import new_tuple
 from odradek.protocol.records.layout import NO_PARTITION_LEADER_EPOCH
 from odradek.protocol.topic_partition import TopicPartition
 
@@ -77,7 +78,8 @@ class GroupOffsets:
         return sum(map(len, self._committed.values()))
 
     def __iter__(self) -> Iterator[TopicPartition]:
-        return (TopicPartition(topic, index) for topic, offsets in self._committed.items() for index in offsets)
+        committed = self._committed.items()
+        return iter([new_tuple(TopicPartition, (topic, index)) for topic, offsets in committed for index in offsets])
 
     def items(self) -> Iterator[tuple[TopicPartition, OffsetAndMetadata]]:
         """The committed offsets."""

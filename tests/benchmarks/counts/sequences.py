@@ -299,6 +299,13 @@ def commit_of_offsets(partitions: int) -> Make:
     return make
 
 
+def question_for_offsets(broker: InProcessBroker) -> Sequence:
+    """For all offsets of a group: ten."""
+    commit_of_offsets(PARTITIONS)(broker)
+    groups = [{"group_id": "g", "topics": None}]
+    return repeated(build(ApiKey.OFFSET_FETCH, groups=groups, require_stable=False), 8)(broker)
+
+
 def produce_with_followers(broker: InProcessBroker) -> Sequence:
     """A record with acks=all, all that its leader does for it: two followers wait for it, get it, and ask for the next
     one.
@@ -370,6 +377,7 @@ SEQUENCES: Final[dict[str, Make]] = {
     "Fetch of a follower, 1 record": follow,
     "OffsetCommit, 1 partition": commit_of_offsets(1),
     "OffsetCommit, 10 partitions": commit_of_offsets(10),
+    "OffsetFetch, 10 partitions": question_for_offsets,
     "Metadata, 1 topic of 10 partitions": repeated(build(ApiKey.METADATA, topics=[{"name": TOPIC}]), 12),
     "ListOffsets, latest of 1 partition": repeated(latest_offsets(1), 9),
     "ListOffsets, latest of 10 partitions": repeated(latest_offsets(PARTITIONS), 9),

@@ -168,6 +168,15 @@ class SearchesByTime(RuleBasedStateMachine):
         found = self.segments.from_time(timestamp)
         assert [segment for segment, _ in zip(found, range(taken), strict=False)] == expected[:taken]
 
+    @rule(timestamp=st.integers(-1, 22))
+    def search_the_first(self, timestamp: int) -> None:
+        expected = next((segment for segment in self.all() if segment.largest_timestamp >= timestamp), None)
+        unknown = self.segments.not_searched(timestamp)
+        for segment in self.all():
+            segment.looked_at = 0
+        assert self.segments.first_from_time(timestamp) is expected
+        assert all(segment in unknown for segment in self.all() if segment.looked_at), "it must not read another index"
+
 
 TestSearchesByTime = SearchesByTime.TestCase
 
@@ -179,10 +188,10 @@ def test_a_search_looks_again_only_at_the_segments_that_may_have_changed() -> No
         segments.add(cast("LogSegment", segment))
     assert next(segments.from_time(500)).base_offset == 50
     assert not any(segment.looked_at for segment in timed[51:]), "what lies behind is not read"
-    assert list(segments.not_searched) == timed[51:]
+    assert segments.not_searched() == timed[51:]
     for segment in timed:
         segment.looked_at = 0
     assert next(segments.from_time(300)).base_offset == 30
     assert {segment.base_offset for segment in timed if segment.looked_at} == {30}
     assert list(segments.from_time(5_000)) == []
-    assert list(segments.not_searched) == timed[-1:]
+    assert segments.not_searched() == timed[-1:]
