@@ -1,7 +1,7 @@
 """The faults of one broker: the rules that are in force, what they have done, records and replays.
 
-Without rules the broker's dispatcher does not know of it. The first rule or replay puts an interceptor before the
-handlers, and `clear` takes it away again.
+Before the first rule or replay the broker's dispatcher does not know of it. That puts an interceptor before the
+handlers, which counts requests, and `clear` takes it away again.
 """
 
 from __future__ import annotations
@@ -55,6 +55,8 @@ class Faults:
         self._last_id = 0
         self._removed: dict[int, RuleState] = {}
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._counts_requests = False
+        """Since the first rule, until `clear`: a record says which request of a client something happened to."""
 
     # Rules
 
@@ -72,6 +74,7 @@ class Faults:
             state = self._rules[self._last_id] = new_state(self._last_id, rule, self._clock.monotonic_ms())
             added.append(state.id)
             logger.warning("Fault %d added: %s", state.id, rule_to_plain(rule))
+        self._counts_requests |= bool(added)
         self._changed()
         return added
 
@@ -100,6 +103,7 @@ class Faults:
         self._rules.clear()
         self._removed.clear()
         self._interceptor.replay(None)
+        self._counts_requests = False
         self._changed()
 
     def rules(self) -> list[RuleStatus]:
@@ -134,6 +138,7 @@ class Faults:
     def replay(self, record: FaultRecord) -> None:
         """Do what the record says to the same requests; the rules rest until `clear`. Requests count from now on."""
         self._interceptor.replay(record.events)
+        self._counts_requests = True
         self._changed()
 
     @property
@@ -153,8 +158,7 @@ class Faults:
 
     def _changed(self) -> None:
         self._interceptor.set_rules(list(self._rules.values()))
-        is_needed = bool(self._rules) or self._interceptor.is_replaying or bool(self._interceptor.record().events)
-        self._dispatcher.intercept(self._interceptor if is_needed else None)
+        self._dispatcher.intercept(self._interceptor if self._counts_requests else None)
 
     def _known(self, number: int) -> RuleState:
         state = self._rules.get(number) or self._removed.get(number)

@@ -99,10 +99,6 @@ class FaultInterceptor:
         self.actions.remembers_metadata = any(isinstance(each, StaleMetadata) for each in actions)
 
     @property
-    def is_replaying(self) -> bool:
-        return self._replayed is not None
-
-    @property
     def unplayed(self) -> list[FaultEvent]:
         """Events of the record whose requests have not come."""
         return list((self._replayed or {}).values())

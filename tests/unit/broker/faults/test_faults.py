@@ -70,6 +70,21 @@ def test_clear_forgets_everything(broker: Faulty) -> None:
         broker.faults.events(number)
 
 
+def test_requests_count_from_the_first_rule_on_until_clear(broker: Faulty) -> None:
+    broker.ask()
+    broker.faults.remove(broker.faults.add(DROP))
+    broker.ask()
+    broker.ask()
+    broker.faults.add({"action": "error", "code": 25})
+    broker.ask()
+    assert [event.call for event in broker.faults.record().events] == [3]
+    broker.faults.clear()
+    broker.ask()
+    broker.faults.add({"action": "error", "code": 25})
+    broker.ask()
+    assert [event.call for event in broker.faults.record().events] == [1]
+
+
 def test_clear_removes_all_rules_at_once(broker: Faulty, monkeypatch: pytest.MonkeyPatch) -> None:
     """One by one, 10,000 rules would take seconds: each change looks at all that are left."""
     broker.faults.add_all([DROP] * 20)
