@@ -20,7 +20,6 @@ from odradek.broker.machine.hot_reads import is_in_memory
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.log.offset_lookup import segment_of_time
-from odradek.storage.offsets import SpecialTimestamp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -113,15 +112,11 @@ class ColdReads:
             begin(then)
 
     def lookups_needed(self, lookups: Sequence[Lookup]) -> Callable[[Callable[[], None]], None] | None:
-        """The same as `needed` for lookups of offsets by time; other lookups need nothing.
+        """The same as `needed` for lookups of offsets by time, or of the largest timestamp.
 
         First the ends of the time indexes are read, to find the segment; then its indexes; then its headers.
         """
-        logs = [
-            (log, timestamp)
-            for tp, timestamp in lookups
-            if (timestamp >= 0 or timestamp == SpecialTimestamp.MAX) and (log := self._log(tp)) is not None
-        ]
+        logs = [(log, timestamp) for tp, timestamp in lookups if (log := self._log(tp)) is not None]
         unknown = [
             each.time_index.path
             for log, timestamp in logs

@@ -72,6 +72,8 @@ def handle(broker: Services, ctx: RequestContext, request: ListOffsetsRequest) -
 
 def _is_in_memory(broker: Services, name: str, part: ListOffsetsPartition) -> bool:
     """Whether the lookup need not wait for a disk."""
+    if part.timestamp < 0 and part.timestamp != SpecialTimestamp.MAX:
+        return True
     lookup = new_tuple(TopicPartition, (name, part.partition_index)), part.timestamp
     return broker.replica_manager.reads.cold_reads.lookups_needed((lookup,)) is None
 
@@ -80,7 +82,8 @@ def _reply_with_one(
     broker: Services, ctx: RequestContext, request: ListOffsetsRequest, name: str, part: ListOffsetsPartition
 ) -> None:
     """Not in slices: the most that it does is to read one batch."""
-    found = _offset(broker, request, TopicPartition(name, part.partition_index), part, ctx.header.api_version)
+    topic_partition = new_tuple(TopicPartition, (name, part.partition_index))
+    found = _offset(broker, request, topic_partition, part, ctx.header.api_version)
     ctx.reply(ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name=name, partitions=[found])]))
 
 

@@ -21,6 +21,7 @@ from odradek.protocol.records.builder import build_batch
 from odradek.protocol.records.record import SimpleRecord
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.log.unified_log import UnifiedLog
+from odradek.storage.offsets import LATEST, SpecialTimestamp
 from tests.benchmarks.counts.counting import Calls, Counts, peak_bytes
 from tests.benchmarks.counts.replication import FETCH_VERSION, OTHERS, Leader, follower_fetch, tell
 from tests.benchmarks.counts.replication import TOPIC as REPLICATED
@@ -161,8 +162,10 @@ def fetch(broker: InProcessBroker, offsets: list[int], **fields: int) -> Request
     return build(ApiKey.FETCH, min_bytes=1, max_bytes=1 << 25, topics=topics, **fields)
 
 
-def latest_offsets(partitions: int) -> Request:
-    parts = [{"partition_index": index, "timestamp": -1, "current_leader_epoch": -1} for index in range(partitions)]
+def list_offsets(timestamp: int, partitions: int) -> Request:
+    parts = [
+        {"partition_index": index, "timestamp": timestamp, "current_leader_epoch": -1} for index in range(partitions)
+    ]
     return build(ApiKey.LIST_OFFSETS, replica_id=-1, topics=[{"name": TOPIC, "partitions": parts}])
 
 
@@ -379,8 +382,9 @@ SEQUENCES: Final[dict[str, Make]] = {
     "OffsetCommit, 10 partitions": commit_of_offsets(10),
     "OffsetFetch, 10 partitions": question_for_offsets,
     "Metadata, 1 topic of 10 partitions": repeated(build(ApiKey.METADATA, topics=[{"name": TOPIC}]), 12),
-    "ListOffsets, latest of 1 partition": repeated(latest_offsets(1), 9),
-    "ListOffsets, latest of 10 partitions": repeated(latest_offsets(PARTITIONS), 9),
+    "ListOffsets, latest of 1 partition": repeated(list_offsets(LATEST, 1), 9),
+    "ListOffsets, latest of 10 partitions": repeated(list_offsets(LATEST, PARTITIONS), 9),
+    "ListOffsets, earliest of 1 partition": repeated(list_offsets(SpecialTimestamp.EARLIEST, 1), 9),
     "ListOffsets, an old record by its time": lookup_of_a_time,
     "Heartbeat, unknown member": repeated(build(ApiKey.HEARTBEAT, group_id="g", member_id="m"), 4),
     "ApiVersions": repeated(build(ApiKey.API_VERSIONS, client_software_name="c", client_software_version="1"), 3),

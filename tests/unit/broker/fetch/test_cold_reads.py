@@ -123,15 +123,6 @@ def test_ends_of_time_indexes_that_are_not_known_are_read_first(cold: Cold) -> N
     assert answers == ["now"]
 
 
-def test_only_lookups_by_time_read(cold: Cold) -> None:
-    for segment in cold.log.segments:
-        segment._largest = segment.time_index._last = None
-    needed = cold.replicas.manager.reads.cold_reads.lookups_needed
-    assert [needed([(TP, timestamp)]) is None for timestamp in (-1, -2, -4, -5)] == [True] * 4
-    assert needed([(TP, NOW)]) is not None
-    assert needed([(TP, -3)]) is not None
-
-
 def test_a_lookup_that_is_found_reads_no_end_behind_it(cold: Cold) -> None:
     cold_reads = cold.replicas.manager.reads.cold_reads
     first, second, *_ = cold.log.segments

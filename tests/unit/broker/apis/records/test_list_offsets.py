@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from odradek.broker.apis.services import SMALL_REQUEST_BYTES
+from odradek.broker.fetch.cold_reads import Lookup
 from odradek.protocol.api import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.list_offsets import ListOffsetsPartitionResponse, ListOffsetsResponse
@@ -161,6 +164,30 @@ def test_follower_answers_debugging_readers_only(broker: InProcessBroker) -> Non
         assert list_offsets(broker, LATEST, partition=1, replica_id=DEBUGGING).offset == 0
     finally:
         partition.leader_id = 0
+
+
+def test_only_a_lookup_that_reads_the_log_waits_for_it(
+    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = broker.services.replica_manager.reads.cold_reads
+    asked: list[int] = []
+    needed = reads.lookups_needed
+
+    def noted(lookups: Sequence[Lookup]) -> object:
+        asked.extend(timestamp for _, timestamp in lookups)
+        return needed(lookups)
+
+    monkeypatch.setattr(reads, "lookups_needed", noted)
+    for timestamp in (LATEST, EARLIEST, EARLIEST_LOCAL, LATEST_TIERED):
+        assert list_offsets(broker, timestamp).error_code == NONE
+    assert asked == []
+    log = broker.services.replica_manager.partition(TopicPartition("t", 0)).log
+    assert log is not None
+    for timestamp, offset in ((OLD + 1, 1), (MAX_TIMESTAMP, 1)):
+        log.segments.active.warm_until_ms = 0
+        assert list_offsets(broker, timestamp).offset == offset
+        assert timestamp in asked
+        assert log.segments.active.warm_until_ms > 0, "its indexes were read first"
 
 
 def test_unknown_isolation_level(broker: InProcessBroker) -> None:
