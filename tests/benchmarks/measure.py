@@ -51,10 +51,11 @@ class Table:
     def __init__(self, title: str) -> None:
         print(f"\n{title}\n{'':<48}{'Odradek':>12}{'Apache':>12}{'ratio':>8}")
 
-    def row(self, name: str, unit: str, odradek: float, apache: float) -> None:
+    def row(self, name: str, unit: str, odradek: float, apache: float, note: str = "") -> None:
         """Printed at once, so that a benchmark that is stopped has printed its rows so far."""
         ratio = f"{odradek / apache:8.2f}" if apache else f"{'':>8}"
-        print(f"{f'{name}, {unit}':<48}{odradek:>12.{_decimals(odradek)}f}{apache:>12.{_decimals(apache)}f}{ratio}")
+        figures = f"{odradek:>12.{_decimals(odradek)}f}{apache:>12.{_decimals(apache)}f}"
+        print(f"{f'{name}, {unit}':<48}{figures}{ratio}  {note}".rstrip())
 
 
 def _decimals(value: float) -> int:

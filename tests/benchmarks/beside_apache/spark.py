@@ -5,7 +5,8 @@ the first, a stream reads the second. Then a stream with trigger 0 reads a topic
 records come during each micro-batch. Spark and its clients have their defaults: batches of 16 KB, acks=all, no
 compression.
 
-`ODRADEK_BENCH_SPARK_RECORDS=200000` makes the topics smaller, `ODRADEK_BENCH_SPARK_BATCHES=20` the second part shorter.
+`ODRADEK_BENCH_SPARK_RECORDS=200000` makes the topics smaller, `ODRADEK_BENCH_SPARK_BATCHES=20` the second part shorter;
+`ODRADEK_BENCH_SPARK_PAIRS` is how many pairs of new brokers do the first part.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import itertools
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import confluent_kafka
@@ -37,6 +39,8 @@ GIGABYTES: Final = RECORDS * RECORD_BYTES / 1e9
 PARTITIONS: Final = 6
 BATCHES: Final = 10
 """A stream needs so many of them for all records."""
+PAIRS: Final = int(os.environ.get("ODRADEK_BENCH_SPARK_PAIRS", "4"))
+"""Of new brokers. Spark becomes faster, too, so Odradek is the first in every other pair."""
 ROUNDS: Final = ("brokers that have just started", "the same brokers after that")
 """Java compiles what runs often, so Apache Kafka needs less processor time in the second round."""
 
@@ -49,6 +53,15 @@ LOOK_PAUSE_S: Final = 0.1
 Measured: TypeAlias = tuple[Usage, float]
 """Processor time of the broker, and wall seconds."""
 
+Throughput: TypeAlias = dict[tuple[str, str], list[tuple[Measured, Measured]]]
+"""Of Odradek and of Apache Kafka, by round and step, in each pair."""
+
+FIGURES: Final[tuple[tuple[str, str, Callable[[Measured], float]], ...]] = (
+    ("{}", "CPU s/GB", lambda took: took[0].total_s / GIGABYTES),
+    ("  of it user", "s/GB", lambda took: took[0].user_s / GIGABYTES),
+    ("  throughput", "MB/s", lambda took: GIGABYTES * 1e3 / took[1]),
+)
+
 
 def run(contenders: Contenders) -> None:
     directory = contenders.directory / "spark"
@@ -57,9 +70,15 @@ def run(contenders: Contenders) -> None:
         values = directory / "values"
         write_values(spark, values)
         warm_up(contenders, spark, values, directory)
-        with contenders.both("spark") as (odradek, apache):
-            compare_throughput(spark, values, directory, odradek, apache)
-            compare_small_batches(spark, directory, odradek, apache)
+        measured: Throughput = {(what, step): [] for what in ROUNDS for step in STEPS}
+        for pair in range(PAIRS):
+            with contenders.both(f"spark-{pair}") as brokers:
+                measure_throughput(
+                    spark, values, directory / str(pair), brokers, measured, is_second_first=pair % 2 == 1
+                )
+                if pair == PAIRS - 1:
+                    show(measured)
+                    compare_small_batches(spark, directory, *brokers)
 
 
 def warm_up(contenders: Contenders, spark: SparkSession, values: Path, directory: Path) -> None:
@@ -74,20 +93,38 @@ def warm_up(contenders: Contenders, spark: SparkSession, values: Path, directory
         broker.close()
 
 
-def compare_throughput(
-    spark: SparkSession, values: Path, directory: Path, odradek: Contender, apache: Contender
+def measure_throughput(
+    spark: SparkSession,
+    values: Path,
+    directory: Path,
+    brokers: Sequence[Contender],
+    measured: Throughput,
+    *,
+    is_second_first: bool,
 ) -> None:
+    """Add what the two brokers of a pair take, in the order of `brokers`."""
     for number, what in enumerate(ROUNDS):
-        size = f"{GIGABYTES * 1e3:.0f} MB a row of {RECORD_BYTES:,} B records"
-        table = Table(f"Spark local[2], {size}, {PARTITIONS} partitions, {what}")
-        loads = [Load(spark, broker, values, directory / f"{broker.target}-{number}") for broker in (odradek, apache)]
-        results = {name: [measure(load.broker, step, load) for load in loads] for name, step in STEPS.items()}
+        loads = [Load(spark, broker, values, directory / f"{broker.target}-{number}") for broker in brokers]
+        for name, step in STEPS.items():
+            took = [measure(load.broker, step, load) for load in (loads[::-1] if is_second_first else loads)]
+            ours, theirs = took[::-1] if is_second_first else took
+            measured[what, name].append((ours, theirs))
         for load in loads:
             load.delete_topics()
-        for name, ((ours, our_s), (theirs, their_s)) in results.items():
-            table.row(name, "CPU s/GB", ours.total_s / GIGABYTES, theirs.total_s / GIGABYTES)
-            table.row("  of it user", "s/GB", ours.user_s / GIGABYTES, theirs.user_s / GIGABYTES)
-            table.row("  throughput", "MB/s", GIGABYTES * 1e3 / our_s, GIGABYTES * 1e3 / their_s)
+
+
+def show(measured: Throughput) -> None:
+    """Medians of all pairs."""
+    size = f"{GIGABYTES * 1e3:.0f} MB a row of {RECORD_BYTES:,} B records"
+    for what in ROUNDS:
+        table = Table(f"Spark local[2], {size}, {PARTITIONS} partitions, {PAIRS} pairs, {what}")
+        for name in STEPS:
+            pairs = measured[what, name]
+            for row, unit, figure in FIGURES:
+                figures = [[figure(each) for each in side] for side in zip(*pairs, strict=True)]
+                ratios = sorted(ours / theirs for ours, theirs in zip(*figures, strict=True))
+                odradek, apache = map(median, figures)
+                table.row(row.format(name), unit, odradek, apache, f"{ratios[0]:.2f} to {ratios[-1]:.2f}")
 
 
 def write_values(spark: SparkSession, path: Path) -> None:
