@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import TypeGuard
 
@@ -367,6 +368,16 @@ def test_the_modules_of_the_compiled_build_are_there() -> None:
     compiled = ast.literal_eval(assigned["COMPILED"])
     assert list(compiled) == sorted(set(compiled)), "in order, each once"
     none(f"setup.py names {module}" for module in compiled if not exists(f"src/odradek/{module}.py"))
+    # mypyc takes the inherited attribute for one of the class, and refuses to make that when the module is loaded
+    modules = {f"odradek.{module.replace('/', '.')}" for module in compiled}
+    none(
+        f"{each} has a base with __slots__ that is not compiled"
+        for module in modules
+        for each in vars(import_module(module)).values()
+        if isinstance(each, type) and each.__module__ == module
+        for base in each.__mro__
+        if base.__module__.startswith("odradek.") and base.__module__ not in modules and "__slots__" in vars(base)
+    )
 
 
 def named(tree: ast.AST, kind: type[ast.Attribute | ast.Name]) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """The errors of record bytes, one class for each error that Kafka answers.
 
-All of them are `CorruptRecordError`s, so that code which reads bytes of unknown origin catches one class, and
-`KafkaError`s, because a client gets them as answers.
+All of them but `CorruptLogError` are `CorruptRecordError`s, so that code which reads bytes of unknown origin catches
+one class, and `KafkaError`s, because a client gets them as answers.
 
 Kafka: CorruptRecordException, InvalidRecordException and UnsupportedCompressionTypeException.
 """
@@ -44,3 +44,10 @@ class UnsupportedCompressionTypeError(CorruptRecordError):
     """The codec exists, but not for this format or reader. Kafka: UnsupportedCompressionTypeException."""
 
     error_code: ClassVar[ErrorCode] = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+
+
+class CorruptLogError(KafkaError):
+    """A segment file contains bytes that are no valid batch."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.CORRUPT_MESSAGE, message)

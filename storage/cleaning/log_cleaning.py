@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from odradek.protocol.records.batch import AnyBatch
+from odradek.protocol.records.errors import CorruptLogError
 from odradek.protocol.records.layout import MAX_DECOMPRESSED_BYTES
 from odradek.storage import log_files
 from odradek.storage.append_info import AppendedBatch, SegmentOffsetOverflowError
@@ -33,7 +34,6 @@ from odradek.storage.cleaning.record_filter import KeptBatch, RecordFilter, open
 from odradek.storage.cleaning.transaction_filter import TransactionFilter
 from odradek.storage.disk.environment import Environment
 from odradek.storage.disk.throttle import Throttle
-from odradek.storage.segment.file_records import CorruptLogError
 from odradek.storage.segment.log_segment import LogSegment
 from odradek.storage.segment.log_segments import LogSegments
 from odradek.storage.segment.transaction_index import AbortedTxn, TransactionIndex

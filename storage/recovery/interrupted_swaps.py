@@ -20,8 +20,8 @@ import logging
 import os
 from typing import TYPE_CHECKING
 
+from odradek.protocol.records.errors import CorruptLogError
 from odradek.storage import log_files
-from odradek.storage.segment.file_records import CorruptLogError
 from odradek.storage.segment.log_segment import LogSegment
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.protocol.records.batch import RecordBatch, view_batch
 from odradek.protocol.records.checksum import crc32c
-from odradek.protocol.records.errors import CorruptRecordError
+from odradek.protocol.records.errors import CorruptLogError, CorruptRecordError
 from odradek.protocol.records.layout import (
     ATTRIBUTES_POSITION,
     BATCH_HEADER,
@@ -30,7 +30,7 @@ from odradek.protocol.records.layout import (
 from odradek.storage.append_info import MAX_RELATIVE_OFFSET
 from odradek.storage.offsets import TimestampOffset
 from odradek.storage.producers.producer_recovery import complete_transaction, replay_batch
-from odradek.storage.segment.file_records import MIN_BATCH_LENGTH, MIN_HEADER, SEQUENTIAL_READ_BYTES, CorruptLogError
+from odradek.storage.segment.file_records import MIN_BATCH_LENGTH, MIN_HEADER, SEQUENTIAL_READ_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,8 +23,8 @@ import struct
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records.batch import AnyBatch, RecordBatch, view_batch
+from odradek.protocol.records.errors import CorruptLogError
 from odradek.protocol.records.layout import (
     BATCH_OVERHEAD,
     LEGACY_TIMESTAMP_POSITION,
@@ -70,13 +70,6 @@ class BatchPosition(NamedTuple):
     position: int
     size: int
     max_timestamp: int
-
-
-class CorruptLogError(KafkaError):
-    """The file contains bytes that are no valid batch."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(ErrorCode.CORRUPT_MESSAGE, message)
 
 
 class FileCut:

@@ -19,10 +19,10 @@ import logging
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
+from odradek.protocol.records.errors import CorruptLogError
 from odradek.storage import log_files
 from odradek.storage.append_info import MAX_RELATIVE_OFFSET, AppendedBatch
 from odradek.storage.disk.environment import Environment
-from odradek.storage.segment.file_records import CorruptLogError
 from odradek.storage.segment.log_segment import LogSegment
 
 if TYPE_CHECKING:

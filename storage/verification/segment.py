@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from odradek.protocol.records.batch import RecordBatch
-from odradek.protocol.records.errors import CorruptRecordError
+from odradek.protocol.records.errors import CorruptLogError, CorruptRecordError
 from odradek.protocol.records.layout import MAX_INT32, NO_PARTITION_LEADER_EPOCH
 from odradek.storage import log_files
 from odradek.storage.offsets import UNKNOWN_OFFSET
 from odradek.storage.segment import offset_index, time_index
-from odradek.storage.segment.file_records import SEQUENTIAL_READ_BYTES, CorruptLogError
+from odradek.storage.segment.file_records import SEQUENTIAL_READ_BYTES
 from odradek.storage.segment.read_only_files import open_offset_index, open_records, open_time_index
 from odradek.storage.verification.findings import Finding, Report
 from odradek.storage.verification.index_checks import OffsetIndexCheck, TimeIndexCheck

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from odradek.protocol.records.builder import build_batch
+from odradek.protocol.records.errors import CorruptLogError
 from odradek.protocol.records.record import SimpleRecord
 from odradek.storage.cleaning.clean_job import CleanedGroup, SplitNeeded
 from odradek.storage.cleaning.log_cleaning import LogCleaning, clean_log
-from odradek.storage.segment.file_records import CorruptLogError
 from odradek.storage.segment.log_segment import LogSegment
 from tests.support.compaction.compaction import BareLog
 from tests.support.disks.logs import NOW

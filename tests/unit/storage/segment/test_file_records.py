@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from odradek.protocol.records.errors import CorruptLogError
 from odradek.protocol.records.layout import NO_TIMESTAMP
 from odradek.protocol.records.legacy import build_message
 from odradek.protocol.records.record import Record
 from odradek.storage.disk.file_system import OsFileSystem
 from odradek.storage.disk.open_files import OpenFiles
-from odradek.storage.segment.file_records import CorruptLogError, FileRecords
+from odradek.storage.segment.file_records import FileRecords
 from tests.support.disks.faulty_disk import FaultyFileSystem, io_error
 from tests.support.disks.logs import NOW, batch
 

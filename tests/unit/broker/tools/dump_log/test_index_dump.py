@@ -17,9 +17,9 @@ from odradek.broker.tools.dump_log.index_dump import (
     dump_txn_index,
 )
 from odradek.broker.tools.dump_log.rows import JsonRows, TextRows
+from odradek.protocol.records.errors import CorruptLogError
 from odradek.storage.producers.producer_state import BatchMetadata, ProducerStateEntry
 from odradek.storage.producers.producer_state_manager import encode_snapshot
-from odradek.storage.segment.file_records import CorruptLogError
 from odradek.storage.segment.transaction_index import ENTRY
 from tests.support.disks.logs import NOW, Disk, append
 
