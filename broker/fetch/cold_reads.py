@@ -124,11 +124,12 @@ class ColdReads:
             if not each.time_index.knows_its_end
         ]
         if unknown:
-            read = [partial(_read_file, path, HEADERS_BYTES) for path in unknown]
-            return lambda then: self._read(read, [], partial(self._warm_found, logs, ROUNDS, then))
-        if not (found := self._reads_for(logs))[0]:
+            reads_of_ends = [partial(_read_file, path, HEADERS_BYTES) for path in unknown]
+            return lambda then: self._read(reads_of_ends, [], partial(self._warm_found, logs, ROUNDS, then))
+        reads, ends = self._reads_for(logs)
+        if not reads:
             return None
-        return lambda then: self._read(*found, partial(self._warm_found, logs, ROUNDS - 1, then))
+        return lambda then: self._read(reads, ends, partial(self._warm_found, logs, ROUNDS - 1, then))
 
     def _warm_found(self, logs: Sequence[tuple[UnifiedLog, int]], rounds: int, then: Callable[[], None]) -> None:
         """The segments of the lookups are known: read what they need, in so many rounds."""
@@ -138,6 +139,7 @@ class ColdReads:
     def _reads_for(
         self, logs: Sequence[tuple[UnifiedLog, int]]
     ) -> tuple[list[Callable[[], None]], list[Callable[[], None]]]:
+        """What the lookups need that is not in memory, and what to call when that is read."""
         reads: list[Callable[[], None]] = []
         ends: list[Callable[[], None]] = []
         for log, timestamp in logs:

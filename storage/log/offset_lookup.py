@@ -14,6 +14,7 @@ Kafka: UnifiedLog.fetchOffsetByTimestamp.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -99,17 +100,13 @@ def _record_of_max_timestamp(log: LogState) -> TimestampAndOffset | None:
 
 def _first_record_since(log: LogState, timestamp: int) -> TimestampAndOffset | None:
     segments, start_offset = log.segments, log.watermarks.log_start_offset
-    first = segments.first_from_time(timestamp)
-    if first is None:
-        return None
-    found = first.find_by_timestamp(timestamp, start_offset)
-    if found is not None or first.largest.timestamp < 0:
-        return found
-    # A header with a larger max timestamp than its records must not end the search. A segment without any timestamp
-    # (selected by the modification time of its file) ends it, as in Apache.
-    for segment in segments.from_time(timestamp):
-        if segment is not first:
-            found = segment.find_by_timestamp(timestamp, start_offset)
-            if found is not None or segment.largest.timestamp < 0:
-                return found
+    segment, others = segments.first_from_time(timestamp), None
+    while segment is not None:
+        found = segment.find_by_timestamp(timestamp, start_offset)
+        # A header with a larger max timestamp than its records must not end the search. A segment without any timestamp
+        # (selected by the modification time of its file) ends it, as in Apache.
+        if found is not None or segment.largest.timestamp < 0:
+            return found
+        others = others or islice(segments.from_time(timestamp), 1, None)
+        segment = next(others, None)
     return None
