@@ -225,11 +225,16 @@ class SparkJob:
 
 
 def kill_tree(process: ManagedProcess) -> None:
-    """SIGKILL to a process of Spark and to all that it started: the JVM, and the JVM's Python workers."""
-    family = [psutil.Process(process.pid)]
-    family += family[0].children(recursive=True)
-    for member in family:
-        with suppress(psutil.NoSuchProcess):  # some live for a moment (`chmod`), or end with their parent (workers)
-            member.kill()
+    """SIGKILL to a process of Spark and to all that it started: the JVM, and the JVM's Python workers.
+
+    All of them stop first, the JVM before its Python: while it runs, a JVM whose Python has died undoes what it has
+    begun to write.
+    """
+    python = psutil.Process(process.pid)
+    family = [*python.children(recursive=True), python]
+    for send in (psutil.Process.suspend, psutil.Process.kill):
+        for member in family:
+            with suppress(psutil.NoSuchProcess):  # some live for a moment (`chmod`), or end with their parent (workers)
+                send(member)
     psutil.wait_procs(family, timeout=10)
     process.wait(10)
