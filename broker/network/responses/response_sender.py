@@ -2,8 +2,9 @@
 
 Parts are sent strictly in the order in which they were pushed. The transport reports every byte that it cannot pass on
 at once (high water 0). While it has not paused this sender its buffer is empty, so a direct write to the socket
-overtakes nothing. The bytes before a region are sent with MSG_MORE, so that header and records share a packet. Small
-regions, and all regions of a transport that cannot be bypassed (TLS), are read and written instead.
+overtakes nothing. What is sent first leaves at once, so that the client begins with it while the records come; bytes
+between two regions are sent with MSG_MORE and share a packet with the records after them. Small regions, and all
+regions of a transport that cannot be bypassed (TLS), are read and written instead.
 
 The queue holds regions, not their bytes: a client that does not read costs the headers of its responses and one batch
 of at most `COPY_BATCH_BYTES`.
@@ -234,7 +235,7 @@ class ResponseSender:
                     return
                 batch = self._next_batch()
                 if batch:
-                    budget -= self._write(batch)
+                    budget -= self._write(batch, is_first=budget == TURN_BYTES)
                 elif not queue:
                     return  # the last parts were empty, as those of an encoder in steps may be
                 elif isinstance(queue[0], SlicedRecords):
@@ -306,14 +307,14 @@ class ResponseSender:
                 size += len(data)
         return batch
 
-    def _write(self, batch: list[Bytes]) -> int:
+    def _write(self, batch: list[Bytes], *, is_first: bool) -> int:
         data = batch[0] if len(batch) == 1 else b"".join(batch)
         size = len(data)
         following = self._queue[0] if self._queue else b""
         records_follow = not isinstance(following, _NO_REGIONS)
         direct = self._direct_socket() if records_follow else None
         if direct is not None:
-            sent = self._send_direct(direct, data)
+            sent = self._send_direct(direct, data, more=not is_first)
             if sent < size:
                 self._queue.appendleft(memoryview(data)[sent:])
                 self.queued_bytes += size - sent
@@ -321,9 +322,9 @@ class ResponseSender:
             self._output.write(data)
         return size
 
-    def _send_direct(self, direct: DirectSocket, data: bytes | bytearray | memoryview) -> int:
+    def _send_direct(self, direct: DirectSocket, data: bytes | bytearray | memoryview, *, more: bool) -> int:
         try:
-            sent = direct.send(data, more=True)
+            sent = direct.send(data, more=more)
         except BlockingIOError:
             sent = 0
         if sent < len(data):

@@ -60,8 +60,18 @@ def test_large_region_goes_by_sendfile_behind_its_header(regions: list[MemoryReg
     sent.sender.flush()
     assert sent.wire.data == b"header" + content + b"trailer"
     assert sent.wire.writers == ["send", "sendfile", "transport"]
-    assert sent.direct.sent_with_more == [True]
+    assert sent.direct.sent_with_more == [False], "the client begins with the header while the records come"
     assert region.pins == 0
+
+
+def test_bytes_between_regions_share_a_packet_with_the_records_after_them(regions: list[MemoryRegion]) -> None:
+    first, second = make(regions, 100_000, position=37), make(regions, 50_000, position=1)
+    sent = Sent()
+    sent.sender.push([b"header", first[0], b"next", second[0]])
+    sent.sender.flush()
+    assert sent.wire.data == b"header" + first[1] + b"next" + second[1]
+    assert sent.wire.writers == ["send", "sendfile", "send", "sendfile"]
+    assert sent.direct.sent_with_more == [False, True]
 
 
 def test_records_are_copied_where_there_is_no_second_descriptor(regions: list[MemoryRegion]) -> None:
