@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -79,6 +80,8 @@ def run(contenders: Contenders) -> None:
                 if pair == PAIRS - 1:
                     show(measured)
                     compare_small_batches(spark, directory, *brokers)
+            for data in contenders.directory.glob(f"*-spark-{pair}-*"):
+                shutil.rmtree(data)  # what a pair has left in the page cache, the next one would pay for
 
 
 def warm_up(contenders: Contenders, spark: SparkSession, values: Path, directory: Path) -> None:
@@ -194,6 +197,7 @@ STEPS: Final[dict[str, Callable[[Load], None]]] = {
 
 
 def measure(broker: Contender, step: Callable[[Load], None], load: Load) -> Measured:
+    os.sync()  # a step that finds much unwritten data in memory has to wait for the disk
     before, started = usage_of(broker.pid), time.perf_counter()
     step(load)
     return usage_of(broker.pid) - before, time.perf_counter() - started
