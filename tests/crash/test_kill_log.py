@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 from tests.support.disks.logs import TP, Disk, read_all
+from tests.support.processes.python_path import python_path
 
 ROUNDS = 8
 OVERRIDES = {"segment.bytes": "20000", "index.interval.bytes": "200"}
@@ -36,7 +37,7 @@ def run_and_kill(path: Path, delay: float) -> int:
         [sys.executable, "-c", WRITER, str(path), repr(OVERRIDES)],
         stdout=subprocess.PIPE,
         text=True,
-        env={"PYTHONPATH": f"{root / 'src'}:{root}", "PATH": "/usr/bin"},
+        env={"PYTHONPATH": python_path(root / "src", root), "PATH": "/usr/bin"},
     )
     assert writer.stdout is not None
     assert writer.stdout.readline().startswith("ready")

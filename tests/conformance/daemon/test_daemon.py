@@ -15,8 +15,9 @@ import pytest
 from tests.support.processes.apache.jvm import REPOSITORY
 from tests.support.processes.odradek_process import ADDRESS, START_TIMEOUT_S, STARTED
 from tests.support.processes.process import ManagedProcess
+from tests.support.processes.python_path import python_path
 
-ENVIRONMENT = {"PYTHONPATH": str(REPOSITORY / "src")}
+ENVIRONMENT = {"PYTHONPATH": python_path(REPOSITORY / "src")}
 COMMAND = [sys.executable, "-m", "odradek", "serve"]
 
 

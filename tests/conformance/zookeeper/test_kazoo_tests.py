@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 from tests.support.processes.apache.jvm import REPOSITORY
+from tests.support.processes.python_path import python_path
 
 SELECTION = (
     "kazoo.tests.test_client",
@@ -42,7 +43,7 @@ def test_kazoo(tmp_path: Path) -> None:
     environment = {
         **os.environ,
         "PYTEST_ADDOPTS": "",
-        "PYTHONPATH": os.pathsep.join([str(REPOSITORY / "src"), str(REPOSITORY)]),
+        "PYTHONPATH": python_path(REPOSITORY / "src", REPOSITORY),
     }
     run = subprocess.run(command, capture_output=True, text=True, cwd=REPOSITORY, env=environment, check=False)
     assert run.returncode == 0, run.stdout[-8000:]

@@ -17,6 +17,7 @@ from xml.etree import ElementTree
 
 from tests.support.apache_tests.listing import OTHER_VARIANTS, TestClass
 from tests.support.processes.apache.jvm import KAFKA_VERSION, REPOSITORY, JvmMissingError, java_executable
+from tests.support.processes.python_path import python_path
 
 CACHE = REPOSITORY / ".cache" / "apache-tests"
 LIBS = CACHE / "libs"
@@ -109,7 +110,7 @@ def _command(entry: TestClass, directory: Path, only: str, *, apache: bool) -> l
 
 def _run_jvm(command: Sequence[str], directory: Path) -> bool:
     """Whether it ended by itself. Its brokers are in its process group, and end with it at the latest."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(REPOSITORY / "src"), str(REPOSITORY)])}
+    environment = {**os.environ, "PYTHONPATH": python_path(REPOSITORY / "src", REPOSITORY)}
     with (directory / "out").open("wb") as out:
         jvm = subprocess.Popen(
             command,

@@ -5,7 +5,6 @@ It has the port from its first start on: between two starts, nobody else gets it
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from tests.support.broker import FAST_SETTINGS
 from tests.support.processes.apache.jvm import REPOSITORY
 from tests.support.processes.ports import free_port
 from tests.support.processes.process import ManagedProcess
+from tests.support.processes.python_path import python_path
 
 START_TIMEOUT_S = 20
 STOP_TIMEOUT_S = 20
@@ -63,8 +63,7 @@ class OdradekBroker:
             command += ["--data", str(self.log_dir)]
         for key, value in self._settings.items():
             command += ["--override", f"{key}={value}"]
-        python_path = [*map(str, self.python_path), *filter(None, [os.environ.get("PYTHONPATH")])]
-        environment = {"PYTHONPATH": os.pathsep.join(python_path), "PYTHONUNBUFFERED": "1"}
+        environment = {"PYTHONPATH": python_path(*self.python_path), "PYTHONUNBUFFERED": "1"}
         self._process = ManagedProcess(command, self._directory / "odradek.log", cwd=self._directory, env=environment)
         self._process.start()
 

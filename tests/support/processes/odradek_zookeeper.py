@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from pathlib import Path
 from tests.support.processes.apache.jvm import REPOSITORY
 from tests.support.processes.ports import free_port
 from tests.support.processes.process import ManagedProcess
+from tests.support.processes.python_path import python_path
 from tests.support.processes.zookeeper_process import SETTINGS, ZooKeeperProcess
 
 START_TIMEOUT_S = 20
@@ -30,8 +30,7 @@ class OdradekZooKeeper(ZooKeeperProcess):
         lines = {**SETTINGS, **(settings or {}), "dataDir": str(directory / "data"), "clientPort": str(self.port)}
         config.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
         command = [sys.executable, "-m", "odradek", "zookeeper", "--config", str(config)]
-        python_path = [str(REPOSITORY / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
-        environment = {"PYTHONPATH": os.pathsep.join(python_path), "PYTHONUNBUFFERED": "1"}
+        environment = {"PYTHONPATH": python_path(REPOSITORY / "src"), "PYTHONUNBUFFERED": "1"}
         self._process = ManagedProcess(command, directory / "zookeeper.log", cwd=directory, env=environment)
 
     @property
