@@ -17,6 +17,7 @@ COMPILED = (
     "broker/apis/records/fetch",
     "broker/apis/records/produce",
     "broker/dispatch",
+    "broker/faults/answers/faulted_request",
     "broker/fetch/cold_reads",
     "broker/fetch/fetch_wakeups",
     "broker/network/connection/connection",

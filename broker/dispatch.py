@@ -249,8 +249,8 @@ class Dispatcher:
                     work = timed_steps(times, work)
                 self._slices.submit(work)
                 return
-        except UnsupportedVersionError as error:
-            self._refuse_version(connection, error, received_ms, len(frame))
+        except UnsupportedVersionError as unsupported:
+            self._refuse_version(connection, unsupported, received_ms, len(frame))
             return
         except DecodeError as error:
             connection.abort(CloseReason.INVALID_REQUEST, str(error))

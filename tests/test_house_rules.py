@@ -9,10 +9,13 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
+from types import ModuleType
 from typing import TypeGuard
 
 import pytest
 
+import odradek
 from odradek.broker import cli
 from odradek.broker.apis import HANDLERS
 from odradek.protocol.api import API, ApiKey
@@ -378,6 +381,44 @@ def test_the_modules_of_the_compiled_build_are_there() -> None:
         for base in each.__mro__
         if base.__module__.startswith("odradek.") and base.__module__ not in modules and "__slots__" in vars(base)
     )
+    # and a variable has one type: an error of another one, caught under the same name, is a TypeError
+    none(
+        f"{module}: errors of two types have one name in {function.name}"
+        for module in compiled
+        for function in ast.walk(ast.parse((REPOSITORY / "src" / "odradek" / f"{module}.py").read_text()))
+        if isinstance(function, ast.FunctionDef)
+        for types in named_errors(function).values()
+        if len(types) > 1
+    )
+    # nor can a class of a module that is not compiled have one that is as its base
+    none(
+        f"{each} is not compiled, but its base is"
+        for name, module in package_modules()
+        if name not in modules
+        for each in vars(module).values()
+        if isinstance(each, type) and each.__module__ == name
+        if any(base.__module__ in modules for base in each.__bases__)
+    )
+
+
+def package_modules() -> Iterator[tuple[str, ModuleType]]:
+    """Those that need no package which only some users install; not the kit for tests."""
+    for found in walk_packages(odradek.__path__, "odradek."):
+        if not found.name.startswith("odradek.testing."):
+            try:
+                module = import_module(found.name)
+            except ModuleNotFoundError:
+                continue
+            yield found.name, module
+
+
+def named_errors(function: ast.FunctionDef) -> dict[str, set[str]]:
+    """The types of the errors that it catches, by the name that they get."""
+    found: dict[str, set[str]] = {}
+    for node in ast.walk(function):
+        if isinstance(node, ast.ExceptHandler) and node.name and node.type is not None:
+            found.setdefault(node.name, set()).add(ast.unparse(node.type))
+    return found
 
 
 def named(tree: ast.AST, kind: type[ast.Attribute | ast.Name]) -> Iterator[str]:

@@ -318,15 +318,15 @@ class ReplicaManager:
             )
         except LongValidationError:
             return partition.validation_job(records)
-        except RecordValidationError as error:
+        except RecordValidationError as invalid:
             if self.partitions.topic_stats is not None:
-                _count_without_key(self.partitions.topic_stats, error)
-            log.info("Refused records for %s: %s", topic_partition, error.message)
+                _count_without_key(self.partitions.topic_stats, invalid)
+            log.info("Refused records for %s: %s", topic_partition, invalid.message)
             return LogAppendResult(
                 LogAppendInfo.unknown(self._log_start_offset(topic_partition)),
-                error.code,
-                error.message,
-                error.record_errors,
+                invalid.code,
+                invalid.message,
+                invalid.record_errors,
             )
         except KafkaError as error:
             if error.code in EXPECTED_APPEND_ERRORS:

@@ -25,7 +25,7 @@ from odradek.protocol.records.layout import MAGIC_V2
 from odradek.storage import log_files
 from odradek.storage.append_info import AppendOrigin, LogAppendInfo
 from odradek.storage.disk import checkpoint_files as checkpoints
-from odradek.storage.disk.disk_space import DiskFullError, LogDirFullError
+from odradek.storage.disk.disk_space import LogDirFullError
 from odradek.storage.log.log_append import append_replicated, append_validated
 from odradek.storage.log.log_start import delete_records, maybe_increment_log_start_offset
 from odradek.storage.log.log_state import LogState
@@ -221,12 +221,8 @@ class UnifiedLog:
                 monotonic_ns=self._monotonic_ns,
             )
             return append_validated(self.state, batch, leader_epoch, origin, verification_guard, now_ms, is_alone)
-        except CorruptRecordError as error:
-            raise KafkaError(ErrorCode(error.error_code), str(error)) from error
-        except DiskFullError as error:
-            self.state.refuse(error)
-        except OSError as error:
-            self.state.fail("appending records", error)
+        except (CorruptRecordError, OSError) as error:
+            self.state.raise_for("appending records", error)
 
     def validation_job(self, records: memoryview) -> ValidationJob:
         """The job for a worker process, for an append that is too long for the event loop."""
@@ -268,12 +264,8 @@ class UnifiedLog:
             if not found:
                 return LogAppendInfo.unknown(self.log_start_offset)
             return append_replicated(self.state, found, self._clock.time_ms())
-        except CorruptRecordError as error:
-            raise KafkaError(ErrorCode(error.error_code), str(error)) from error
-        except DiskFullError as error:
-            self.state.refuse(error)
-        except OSError as error:
-            self.state.fail("appending records", error)
+        except (CorruptRecordError, OSError) as error:
+            self.state.raise_for("appending records", error)
 
     # -- producers ------------------------------------------------------------------------------------
 

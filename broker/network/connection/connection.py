@@ -240,8 +240,8 @@ class Connection(asyncio.Protocol):
         regions: list[FileRegion] = []
         try:
             yield from retaining(parts, regions)
-        except OSError as error:  # a segment file that cannot be opened
-            self.abort(CloseReason.RECORDS_UNREADABLE, str(error))
+        except OSError as unreadable:  # a segment file that cannot be opened
+            self.abort(CloseReason.RECORDS_UNREADABLE, str(unreadable))
         else:
             if self._close_reason is None and self._sender is not None:
                 ctx.answer = answer
@@ -364,7 +364,9 @@ class Connection(asyncio.Protocol):
     def _process(self) -> None:
         """Dispatch the requests that need not wait, then send the finished responses."""
         sender = self._sender
-        if self._is_processing or self._close_reason is not None or sender is None:
+        # asked for in the condition itself, mypyc would take it for None below, where dispatching may have closed it
+        is_closed = self._close_reason is not None
+        if self._is_processing or is_closed or sender is None:
             return
         self._is_processing = True
         owner, frames = self._owner, self._frames
