@@ -62,11 +62,7 @@ class ColdReads:
 
     def warm(self, fetches: Sequence[PartitionFetch], then: Callable[[], None]) -> None:
         """Call `then`, now or later, when `fetches` can probably be read without waiting for a disk."""
-        begin = self.needed(fetches)
-        if begin is None:
-            then()
-        else:
-            begin(then)
+        _begin(self.needed(fetches), then)
 
     def needed(
         self, fetches: Sequence[PartitionFetch], rounds: int = ROUNDS
@@ -105,11 +101,7 @@ class ColdReads:
 
     def warm_lookups(self, lookups: Sequence[Lookup], then: Callable[[], None]) -> None:
         """The same as `warm` for lookups of offsets by time."""
-        begin = self.lookups_needed(lookups)
-        if begin is None:
-            then()
-        else:
-            begin(then)
+        _begin(self.lookups_needed(lookups), then)
 
     def lookups_needed(self, lookups: Sequence[Lookup]) -> Callable[[Callable[[], None]], None] | None:
         """The same as `needed` for lookups of offsets by time, or of the largest timestamp.
@@ -197,6 +189,14 @@ class ColdReads:
         if fetch.fetch_offset < log.watermarks.log_start_offset or log.log_dir.failure is not None:
             return None
         return log.local_log.segments.floor(fetch.fetch_offset)
+
+
+def _begin(read_ahead: Callable[[Callable[[], None]], None] | None, then: Callable[[], None]) -> None:
+    """Call `then` when that is read, or at once if nothing has to be."""
+    if read_ahead is None:
+        then()
+    else:
+        read_ahead(then)
 
 
 def _read_ahead_headers(

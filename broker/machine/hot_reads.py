@@ -15,6 +15,9 @@ PROBE_STEP: Final = 256 * 1024
 READ_BYTES: Final = 4096
 """Reading so many bytes costs less than a second system call."""
 
+_DROPPED: Final = memoryview(bytearray(READ_BYTES))
+"""Where probes read to. Nobody looks at it, so several threads may write here at once."""
+
 _NOT_PROBEABLE: Final = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
 
 
@@ -45,19 +48,15 @@ def read_hot(region: Region) -> bytes | None:
     return bytes(buffer) if count == region.size_in_bytes else None
 
 
-_DROPPED: Final = memoryview(bytearray(READ_BYTES))
-"""Takes what nobody looks at; several threads may write here."""
-
-
 def is_in_memory(fd: int, position: int, count: int) -> bool:
     """Whether sendfile of these bytes would not wait for a disk.
 
     Reads up to `READ_BYTES` of them, and of more one byte every `PROBE_STEP`.
     """
-    byte = [_DROPPED[:1]]
     try:
         if count <= READ_BYTES and os.preadv(fd, [_DROPPED[:count]], position, os.RWF_NOWAIT) == count:
             return True
+        byte = [_DROPPED[:1]]
         for offset in (*range(position, position + count, PROBE_STEP), position + count - 1):
             if not os.preadv(fd, byte, offset, os.RWF_NOWAIT):
                 return True  # beyond the end of the file: sendfile reports it

@@ -80,8 +80,8 @@ def run(contenders: Contenders) -> None:
                 if pair == PAIRS - 1:
                     show(measured)
                     compare_small_batches(spark, directory, *brokers)
-            for data in contenders.directory.glob(f"*-spark-{pair}-*"):
-                shutil.rmtree(data)  # what a pair has left in the page cache, the next one would pay for
+            for broker in brokers:
+                shutil.rmtree(broker.log_dir)  # else the next pair finds the page cache full of it
 
 
 def warm_up(contenders: Contenders, spark: SparkSession, values: Path, directory: Path) -> None:
