@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+
+from tests.support.waiting import eventually
 
 ADMIN_TIMEOUT_S = 30
 
@@ -19,6 +22,23 @@ class Admin:
         self, topic: str, partitions: int = 1, config: Mapping[str, str] | None = None, *, replicas: int = 1
     ) -> str:
         return self._create(NewTopic(topic, partitions, replication_factor=replicas, config=dict(config or {})))
+
+    def create_topic_again(self, topic: str) -> str:
+        """A topic of the name of a deleted one. The name is taken ("marked for deletion") until the deletion is
+        complete, which is after its answer and after the topic has left the metadata.
+        """
+
+        def is_created() -> bool:
+            try:
+                self.create_topic(topic)
+            except KafkaException as refusal:
+                if refusal.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise
+                return False
+            return True
+
+        eventually(is_created)
+        return topic
 
     def create_assigned_topic(
         self, topic: str, assignment: Sequence[Sequence[int]], config: Mapping[str, str] | None = None

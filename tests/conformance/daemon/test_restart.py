@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import confluent_kafka
 import pytest
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import NewTopic
+from confluent_kafka import TopicPartition
 
 from tests.support.admin import Admin
 from tests.support.broker import Broker
@@ -35,13 +34,6 @@ def committed(broker: Broker, group: str, topic: str) -> tuple[int, str | None]:
         return found.offset, found.metadata
     finally:
         consumer.close()
-
-
-def creation_error(admin: Admin, topic: str) -> int:
-    """Create a topic; the error code of the refusal, or 0."""
-    [future] = admin.client.create_topics([NewTopic(topic, 1, 1)]).values()
-    error = future.exception(20)
-    return error.args[0].code() if isinstance(error, KafkaException) else 0
 
 
 @pytest.mark.parametrize("ending", ["stop", "kill"])
@@ -81,8 +73,7 @@ def test_a_deleted_topic_stays_deleted(new_broker: NewBroker) -> None:
     topics = eventually(admin.topics, accept=lambda topics: "kept" in topics)
     assert topics["kept"] == 3
     assert "deleted" not in topics
-    # Apache may still be deleting: until then the name is taken ("marked for deletion").
-    eventually(lambda: creation_error(admin, "deleted"), accept=lambda code: code != KafkaError.TOPIC_ALREADY_EXISTS)
+    admin.create_topic_again("deleted")
     assert Confluent().produce(broker.bootstrap, "deleted", [Message(key=None, value=b"new")]) == [0]
 
 

@@ -144,7 +144,7 @@ def test_a_topic_deleted_while_it_is_read(retaining: Broker, unique: Callable[[s
         assert [each.is_valid() for each in read] == [True] * 20
         gone = reader.call(fetch, 11).responses[0].partitions[0]  # type: ignore[attr-defined]
         assert gone.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    admin.create_topic(topic, 1)
+    admin.create_topic_again(topic)
     produce(retaining, topic, 10, LONG_AGO_MS)
     assert earliest(retaining, topic) == 0
     eventually(lambda: list(retaining.log_dir.glob(f"{topic}-0.*-delete")), accept=lambda paths: not paths)

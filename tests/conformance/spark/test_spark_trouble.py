@@ -98,12 +98,14 @@ def delete_records(cluster: Cluster, topic: str, before: int, partition: int = 0
 
 
 def delete_topic(cluster: Cluster, topic: str) -> None:
-    """Delete it, and wait until no broker knows it."""
+    """Delete it, and wait until no broker knows it and its name is free: the mark of the deletion goes last."""
     cluster.admin().delete_topic(topic)
 
     def still_known() -> bool:
         views = [cluster.metadata(broker_id) for broker_id in cluster.running]
-        return topic in cluster.tree.topics() or any(topic in (name for name, _ in view.leaders) for view in views)
+        marked = cluster.tree.children("/admin/delete_topics")
+        known = topic in cluster.tree.topics() or topic in marked
+        return known or any(topic in (name for name, _ in view.leaders) for view in views)
 
     eventually(still_known, accept=lambda known: not known, timeout_s=SETTLE_TIMEOUT_S)
 
