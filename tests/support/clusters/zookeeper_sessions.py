@@ -94,12 +94,23 @@ class _Renewal:
 
 
 async def expire_session(hosts: str, tree: ZooKeeperTree) -> None:
-    """End the session of a tree at the server, as a time-out does, and wait until the tree has begun the next."""
-    renewal, taker = _Renewal(), _Taker()
+    """End the session of a tree at the server, as a time-out does, and wait until the tree has begun the next.
+
+    The tree connects again as soon as its session is taken over, and may get it back before it is closed. So it is
+    taken over until the server knows it no longer.
+    """
+    renewal, session = _Renewal(), tree._session
+    assert session is not None
     tree.add_session_listener(renewal)
-    assert tree._session is not None
-    connection = KazooConnection(ZooKeeperSettings(hosts=hosts), tree._session, taker)
+    while await _closed(hosts, session) is not End.EXPIRED:
+        pass
+    await renewal.is_done
+
+
+async def _closed(hosts: str, session: Session) -> End:
+    """Take over a session and close it. How the connection ended: EXPIRED if the server did not know the session."""
+    taker = _Taker()
+    connection = KazooConnection(ZooKeeperSettings(hosts=hosts), session, taker)
+    taker.has_it.add_done_callback(lambda _: connection.end_session())
     connection.start()
-    assert (await taker.has_it).id == tree.session_id
-    connection.end_session()
-    await asyncio.gather(taker.is_over, renewal.is_done)
+    return await taker.is_over

@@ -18,6 +18,7 @@ import kafka
 from aiokafka.structs import TopicPartition as AiokafkaTopicPartition
 from kafka.structs import TopicPartition as KafkaPythonTopicPartition
 
+import tests.support.loads.kafka_python_sockets  # noqa: F401 - for its effect
 from tests.support.processes.apache.tools import Tools
 
 CLIENT_TIMEOUT_S = 30

@@ -26,6 +26,7 @@ import kafka.admin
 from aiokafka.structs import TopicPartition as AiokafkaTopicPartition
 from kafka.structs import TopicPartition as KafkaPythonTopicPartition
 
+import tests.support.loads.kafka_python_sockets  # noqa: F401 - for its effect
 from tests.support.processes.apache.jvm import program_command
 from tests.support.testing.kafka_python import commit_after_rebalance
 

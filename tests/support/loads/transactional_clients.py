@@ -17,6 +17,7 @@ from aiokafka.structs import TopicPartition as AiokafkaTopicPartition
 from kafka.structs import OffsetAndMetadata as KafkaPythonOffsetAndMetadata
 from kafka.structs import TopicPartition as KafkaPythonTopicPartition
 
+import tests.support.loads.kafka_python_sockets  # noqa: F401 - for its effect
 from tests.support.processes.apache.jvm import program_command
 
 T = TypeVar("T")
