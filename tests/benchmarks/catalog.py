@@ -47,6 +47,7 @@ BESIDE_APACHE: Final = (
     "idle_partitions",
     "compaction",
     "spark",
+    "floor",
 )
 """Modules of beside_apache/: each prints tables of its own, of one measurement of each kind of brokers."""
 
