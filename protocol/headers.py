@@ -30,11 +30,12 @@ from odradek.protocol.codec.codec import (
     encode_parts,
     encode_parts_in_steps,
     parts_of,
+    size_of,
 )
 from odradek.protocol.codec.decode_error import find_unknown_tagged_fields
 from odradek.protocol.codec.limits import MAX_DECODED_VALUES, MAX_TAGGED_FIELDS
 from odradek.protocol.codec.schema import Message, Request, Response
-from odradek.protocol.framing import MAX_FRAME_BYTES, SIZE_BYTES, frame
+from odradek.protocol.framing import MAX_FRAME_BYTES, SIZE_BYTES
 
 _FIXED = Layout(">hhi")
 _FIXED_WITH_CLIENT_ID = Layout(">hhih")
@@ -163,15 +164,20 @@ def encode_response_frame(api_key: int, version: int, correlation_id: int, respo
     marks = encode_into(response, version, pieces)
     if not marks:
         return [response_frame(api_key, version, correlation_id, pieces)]
-    pieces[0] = _response_header(api_key, version, correlation_id)
-    return frame(parts_of(pieces, marks))
+    first: Any
+    first, *others = parts_of(pieces, marks)  # the first one is bytes, because what begins it is not marked
+    return [response_frame(api_key, version, correlation_id, [first], size_of(others)), *others]
 
 
-def response_frame(api_key: int, version: int, correlation_id: int, pieces: list[bytes]) -> bytes:
-    """A whole response, the pieces of whose body are in memory, behind the size of its frame."""
+def response_frame(
+    api_key: int, version: int, correlation_id: int, pieces: list[bytes], following_bytes: int = 0
+) -> bytes:
+    """A whole response, the pieces of whose body are in memory, behind the size of its frame; or the beginning of one
+    whose body goes on for `following_bytes`.
+    """
     body = b"".join(pieces)
     start = _FRAME_START_WITH_TAGS if version >= API[api_key].tagged_response_headers_from else _FRAME_START
-    size = len(body) + start.size - SIZE_BYTES
+    size = len(body) + following_bytes + start.size - SIZE_BYTES
     if size > MAX_FRAME_BYTES:
         raise TooLargeError(f"a frame of {size} bytes cannot be sent")
     return start.pack(size, correlation_id) + body
@@ -195,7 +201,7 @@ def decode_response_header(api_key: int, version: int, buffer: memoryview | byte
         (correlation_id,) = _INT32.unpack_from(buffer, 0)
         position = _INT32.size
         if API[api_key].response_header_version(version):
-            position = _skip_tagged_fields(buffer, position)
+            position = _skip_tagged_fields(buffer, position) if buffer[position] else position + 1
     except (StructError, IndexError, ValueError) as error:
         raise DecodeError(f"not a response header: {error}") from error
     return correlation_id, position

@@ -33,7 +33,10 @@ class DelayedOperation(TimerTask):
     __slots__ = ("is_completed", "watch_keys", "watched_by")
 
     def __init__(self, delay_ms: int) -> None:
-        super().__init__(delay_ms)
+        # TimerTask.__init__, written out: a broker makes one operation for each request that waits.
+        self.delay_ms = delay_ms
+        self.expiration_ms = -1
+        self.bucket = None
         self.is_completed = False
         self.watched_by: Watcher | None = None
         self.watch_keys: list[Hashable] = []

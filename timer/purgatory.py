@@ -44,12 +44,11 @@ class DelayedOperationPurgatory(Generic[OperationT]):
 
     def try_complete_else_watch(self, operation: OperationT, keys: Iterable[Hashable]) -> bool:
         """Complete `operation` now if possible, else let it wait under `keys`; whether this call completed it."""
-        watch_keys = self._distinct(keys)
         if operation.try_complete():
             return True
         if operation.is_completed:
             return False
-        self._watch(operation, watch_keys)
+        self._watch(operation, keys)
         try:
             if operation.try_complete():
                 return True
@@ -63,7 +62,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
 
     def watch(self, operation: OperationT, keys: Iterable[Hashable]) -> None:
         """Let an operation wait that the caller has tried, and whose attempt changes nothing that it waits for."""
-        self._watch(operation, self._distinct(keys))
+        self._watch(operation, keys)
         self._timer.add(operation)
 
     def check_and_complete(self, key: Hashable) -> int:
@@ -127,13 +126,10 @@ class DelayedOperationPurgatory(Generic[OperationT]):
         """The number of keys under which anything waits."""
         return len(self.watchers)
 
-    def _distinct(self, keys: Iterable[Hashable]) -> list[Hashable]:
+    def _watch(self, operation: OperationT, keys: Iterable[Hashable]) -> None:
         watch_keys = list(dict.fromkeys(keys))
         if not watch_keys:
             raise ValueError(f"an operation of purgatory {self.name} without a key could complete only by time-out")
-        return watch_keys
-
-    def _watch(self, operation: OperationT, watch_keys: list[Hashable]) -> None:
         if operation.watched_by is not None:
             raise ValueError(f"{operation!r} is watched already")
         operation.watched_by = self

@@ -17,6 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from odradek.broker.machine.hot_reads import is_in_memory
+from odradek.broker.partition.partition import Partition
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.log.offset_lookup import segment_of_time
@@ -182,8 +183,8 @@ class ColdReads:
 
     def _segment_of(self, fetch: PartitionFetch) -> LogSegment | None:
         """The segment of the fetch offset; None if everything that the fetch needs is assumed to be in memory."""
-        partition = self._partitions.hosted(fetch.topic_partition)
-        log = None if partition is None else partition.log
+        partition = self._partitions.by_name.get(fetch.topic_partition)
+        log = partition.log if isinstance(partition, Partition) else None
         if log is None or log.local_log.log_end_offset - fetch.fetch_offset <= RECENT_RECORDS:
             return None
         if fetch.fetch_offset < log.watermarks.log_start_offset or log.log_dir.failure is not None:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from odradek.broker.fetch.fetch_session import in_session
+from odradek.broker.partition.partition import Partition
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.segment.fetch_data import FetchIsolation
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from odradek.broker.fetch.fetch_session import FetchSession, PartitionFetch
     from odradek.broker.fetch.results import FetchParams, LogReadResult
     from odradek.broker.partition.hosted_partitions import HostedPartitions
-    from odradek.broker.partition.partition import Partition
     from odradek.storage.log.unified_log import UnifiedLog
     from odradek.storage.offsets import LogOffsetMetadata
 
@@ -78,8 +78,9 @@ class DelayedFetch(DelayedOperation):
         self._bytes = 0
         self._has_looked = False
         if session is not None:
-            session.begin_wait(self)
-            self._notice_late(session, refused)
+            session.waiting[self] = None
+            if len(session.awake) > len(results):
+                self._notice_late(session, refused)
 
     def _notice_late(self, session: FetchSession, refused: Collection[PartitionFetch]) -> None:
         """Add the partitions that woke up during the first read; they are at the end of `awake`. The read of one
@@ -148,6 +149,8 @@ class DelayedFetch(DelayedOperation):
         else:
             assert result.fetched is not None, "errors are answered at once"
             fetch, start = result.fetch, result.fetched.fetch_offset_metadata
+        if self._params.min_bytes <= 1 and fetch.max_bytes > 0 and self._has_more(topic_partition, start):
+            return True
         try:
             available = self._readable(fetch, start)
         except KafkaError:
@@ -158,6 +161,18 @@ class DelayedFetch(DelayedOperation):
         if available:
             self._available[topic_partition] = available
         return self._bytes >= self._params.min_bytes
+
+    def _has_more(self, topic_partition: TopicPartition, start: LogOffsetMetadata) -> bool:
+        """Whether there are records from `start` on, of which one byte is enough. The read at the end of the wait finds
+        them, or the error of a reader that may not have them: it is answered now in both cases.
+        """
+        partition = self._partitions.by_name.get(topic_partition)
+        if not isinstance(partition, Partition) or (log := partition.log) is None:
+            return False
+        params = self._params
+        return log.watermarks.limit(params.isolation) > start.message_offset and not (
+            params.is_from_follower and self._reads.is_held_back(partition, params)
+        )
 
     def _readable(self, fetch: PartitionFetch, start: LogOffsetMetadata) -> int | None:
         """Bytes readable of a partition from `start` on, its fetch offset when the wait began; None when the fetch has
@@ -212,7 +227,7 @@ class DelayedFetch(DelayedOperation):
     def _log_at_end(self, topic_partition: TopicPartition, result: LogReadResult) -> UnifiedLog | None:
         """The log, if the first read began at the end that the reader may see."""
         assert result.fetched is not None, "errors are answered at once"
-        partition = self._partitions.hosted(topic_partition)
-        log = None if partition is None else partition.log
+        partition = self._partitions.by_name.get(topic_partition)
+        log = partition.log if isinstance(partition, Partition) else None
         start = result.fetched.fetch_offset_metadata.message_offset
         return log if log is not None and log.watermarks.limit(self._params.isolation) == start else None

@@ -40,6 +40,7 @@ from odradek.protocol.messages.fetch import (
     PartitionData,
     SnapshotId,
 )
+from odradek.protocol.new_tuple import new_tuple
 from odradek.timer.sliced_work import listed
 
 NO_EPOCH: Final = EpochEndOffset()
@@ -72,13 +73,10 @@ class AskedBy(NamedTuple):
     def of(cls, request: FetchRequest, version: int) -> AskedBy:
         """The fields of `request`. Before v15 a follower does not name its broker epoch."""
         state = request.replica_state
-        return cls(
-            replica_id=state.replica_id if version >= 15 else request.replica_id,
-            replica_epoch=state.replica_epoch,
-            version=version,
-            isolation_level=request.isolation_level,
-            rack_id=request.rack_id,
-            has_limit=request.max_bytes >= 0,
+        replica_id = state.replica_id if version >= 15 else request.replica_id
+        has_limit = request.max_bytes >= 0
+        return new_tuple(
+            cls, (replica_id, state.replica_epoch, version, request.isolation_level, request.rack_id, has_limit)
         )
 
     @property
@@ -284,7 +282,7 @@ def new_context(
     yield from session.update(request.topics, forgotten, asked_by, topic_name)
     if session.epoch != moved_on:  # another connection has used the session meanwhile
         return FetchContext(cache, (), version=version, error=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
-    if cache.get(session_id) is not session:  # evicted meanwhile
+    if session.is_closed:  # evicted meanwhile
         return FetchContext(cache, (), version=version, error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
     added = len(session.partitions) - session.cached_size
     if added > 0 and not cache.has_room_for(added):

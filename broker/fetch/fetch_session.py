@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from odradek.broker.partition.replica import LastFetch
 from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.new_tuple import new_tuple
 from odradek.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -67,7 +68,6 @@ class PartitionFetch:
     """
 
     __slots__ = (
-        "_news",
         "_replica",
         "current_leader_epoch",
         "fetch_offset",
@@ -75,6 +75,7 @@ class PartitionFetch:
         "last_fetched_epoch",
         "log_start_offset",
         "max_bytes",
+        "news",
         "order",
         "partition",
         "position",
@@ -101,7 +102,7 @@ class PartitionFetch:
         self.topic = topic
         self.topic_id = topic_id
         self.partition = partition
-        self.topic_partition = TopicPartition(topic or "", partition)
+        self.topic_partition = new_tuple(TopicPartition, (topic or "", partition))
         if topic_id == ZERO_UUID and topic is not None:
             self.key: Key = self.topic_partition  # an equal tuple: a request may name 60,000 partitions
         else:
@@ -116,7 +117,8 @@ class PartitionFetch:
         self.session: FetchSession | None = None
         self.order = 0
         self.position: LogOffsetMetadata | None = None
-        self._news: PartitionNews | None = None
+        self.news: PartitionNews | None = None
+        """What ends the rest of the partition; None while it is awake."""
         self._replica: Replica | None = None
 
     def name_topic(self, topic: str | None) -> None:
@@ -155,15 +157,15 @@ class PartitionFetch:
 
     @property
     def is_resting(self) -> bool:
-        return self._news is not None
+        return self.news is not None
 
     def rest(self, news: PartitionNews, position: LogOffsetMetadata, replica: Replica | None) -> None:
         """Skip the partition until `news` is announced. `replica` is the follower's, in a follower's session."""
         session = self.session
         assert session is not None
-        assert self._news is None
+        assert self.news is None
         del session.awake[self]
-        self._news = news
+        self.news = news
         self.position = position
         news.subscribe(self)
         if replica is not None:
@@ -172,8 +174,8 @@ class PartitionFetch:
 
     def wake_up(self) -> None:
         """Read the partition with the next answer."""
-        if self._news is not None:
-            self._news.unsubscribe(self)
+        if self.news is not None:
+            self.news.unsubscribe(self)
             self.has_news()
 
     def has_news(self) -> None:
@@ -187,15 +189,15 @@ class PartitionFetch:
 
     def disengage(self) -> None:
         """Stop resting; copy the fetch times to the follower's replica."""
-        self._news = None
+        self.news = None
         if self._replica is not None:
             self._replica.settle()
             self._replica = None
 
     def leave(self) -> None:
         """The partition leaves its session, or the session is closed."""
-        if self._news is not None:
-            self._news.unsubscribe(self)
+        if self.news is not None:
+            self.news.unsubscribe(self)
             self.disengage()
         self.session = None
 
@@ -227,7 +229,6 @@ class FetchSession:
     """
 
     __slots__ = (
-        "_is_closed",
         "_next_order",
         "_release",
         "asked_by",
@@ -235,6 +236,7 @@ class FetchSession:
         "cached_size",
         "created_ms",
         "epoch",
+        "is_closed",
         "last_fetch",
         "last_used_ms",
         "partitions",
@@ -266,18 +268,15 @@ class FetchSession:
         self.partitions: dict[Key, PartitionFetch] = {}
         self.awake: dict[PartitionFetch, None] = {}
         self.waiting: dict[WaitingFetch, None] = {}
+        """Those whose `woke_up` is called for each partition that wakes up, until `end_wait`."""
         self._release = release
         self._next_order = 0
-        self._is_closed = False
+        self.is_closed = False
+        """Whether the session has left the cache. It would never release partitions that rest from then on."""
 
     @property
     def has_resting(self) -> bool:
         return len(self.awake) < len(self.partitions)
-
-    @property
-    def may_rest(self) -> bool:
-        """Whether the session is in the cache. A closed one would never release its resting partitions."""
-        return not self._is_closed
 
     def to_read(self) -> list[PartitionFetch]:
         """The partitions that are awake, in the order in which they are served."""
@@ -313,7 +312,8 @@ class FetchSession:
                     yield
                 cached = self.partitions.get((name if topic_id == ZERO_UUID else topic_id, asked.partition))
                 if cached is not None:
-                    cached.wake_up()
+                    if cached.news is not None:
+                        cached.wake_up()
                 else:
                     cached = PartitionFetch(topic_name(topic_id) if name is None else name, topic_id, asked.partition)
                     self.add(cached)
@@ -343,18 +343,14 @@ class FetchSession:
 
     def close(self) -> None:
         """The session has left the cache. Its waiting fetches are still answered."""
-        self._is_closed = True
+        self.is_closed = True
         if not self.waiting:
             self._leave()
-
-    def begin_wait(self, fetch: WaitingFetch) -> None:
-        """Call `fetch.woke_up` for each partition that wakes up, until `end_wait`."""
-        self.waiting[fetch] = None
 
     def end_wait(self, fetch: WaitingFetch) -> None:
         """`fetch` is being answered."""
         del self.waiting[fetch]
-        if self._is_closed and not self.waiting:
+        if self.is_closed and not self.waiting:
             self._leave()
 
     def _leave(self) -> None:

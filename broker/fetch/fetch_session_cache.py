@@ -68,6 +68,9 @@ class FetchSessionCache:
         self._random_id = random_id
         self._release = release
         self._sessions: dict[int, FetchSession] = {}  # in order of last use
+        self.get: Callable[[int], FetchSession | None] = self._sessions.get
+        """The session of an id; None if the cache has it no longer. The method of the dict, without a call in between.
+        """
         self._evictable_by_all = _Evictable()
         self._evictable_by_followers = _Evictable()
         self.total_partitions = 0
@@ -78,9 +81,6 @@ class FetchSessionCache:
 
     def has_room_for(self, additional_partitions: int) -> bool:
         return self.total_partitions + additional_partitions <= self._max_partitions
-
-    def get(self, session_id: int) -> FetchSession | None:
-        return self._sessions.get(session_id)
 
     def remove(self, session_id: int) -> None:
         session = self._sessions.pop(session_id, None)

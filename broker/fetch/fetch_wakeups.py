@@ -46,6 +46,13 @@ class FetchWakeups:
         if followers:
             self._wake(topic_partition, followers)
 
+    def high_watermark_moved(self, topic_partition: TopicPartition) -> None:
+        """Nothing else has changed: check the fetches that do not read to the log end."""
+        waiting = self._purgatory.waiting_under(topic_partition)
+        consumers = [each for each in waiting if not each.reads_to_log_end]
+        if consumers:
+            self._wake(topic_partition, consumers)
+
     def _wake(self, topic_partition: TopicPartition, waiting: list[DelayedFetch]) -> None:
         if len(waiting) > AT_ONCE:
             waiting = [each for each in waiting if each.is_from_follower] + [

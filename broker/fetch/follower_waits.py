@@ -32,18 +32,19 @@ class FollowerWaits:
     def __init__(self, purgatory: DelayedOperationPurgatory[DelayedFetch], clock: Clock) -> None:
         self._purgatory = purgatory
         self._clock = clock
-        self._short_until_ms = 0
+        self.short_until_ms = 0
+        """Until this time of the monotonic clock waits are short."""
 
     def leadership_began(self) -> None:
         """This broker has become the leader of partitions that it did not lead before."""
         now_ms = self._clock.monotonic_ms()
-        are_short = now_ms < self._short_until_ms
-        self._short_until_ms = now_ms + SHORT_FOR_MS
+        are_short = now_ms < self.short_until_ms
+        self.short_until_ms = now_ms + SHORT_FOR_MS
         if not are_short:
             self._purgatory.check_and_complete(FOLLOWERS)
 
     def limited(self, params: FetchParams) -> FetchParams:
-        """The parameters of a follower's fetch with the wait that it has now."""
-        if params.max_wait_ms > SHORT_WAIT_MS and self._clock.monotonic_ms() < self._short_until_ms:
+        """The parameters of a follower's fetch with a short wait."""
+        if params.max_wait_ms > SHORT_WAIT_MS:
             return replace(params, max_wait_ms=SHORT_WAIT_MS)
         return params

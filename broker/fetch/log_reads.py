@@ -77,9 +77,12 @@ class LogReads:
         With a `session` the fetch also waits for its resting partitions, but not for those in `refused`, which the
         response has an error for. Call `cold_reads` first.
         """
-        if session is not None and params.is_from_follower:
-            session.last_fetch.ms = self._clock.monotonic_ms()
-        results, readable = yield from self._read(params, fetches, repeat(None), update_follower_state=True)
+        followed_ms = None
+        if params.is_from_follower:
+            followed_ms = self._clock.monotonic_ms()
+            if session is not None:
+                session.last_fetch.ms = followed_ms
+        results, readable = yield from self._read(params, fetches, repeat(None), followed_ms)
         stats = self._partitions.topic_stats
         if stats is not None:
             if len(fetches) == 1:
@@ -94,7 +97,7 @@ class LogReads:
         )
         if answer_now:
             return results
-        if params.is_from_follower:
+        if followed_ms is not None and followed_ms < self._follower_waits.short_until_ms:
             params = self._follower_waits.limited(params)
         operation = DelayedFetch(params, results, self._partitions, self, respond_later, session, refused)
         if not operation.try_complete():
@@ -108,7 +111,7 @@ class LogReads:
         known: Iterable[LogReadResult | None] = repeat(None),
     ) -> list[LogReadResult]:
         """Read at the end of a wait. `known`: results of the first read that are still valid and have no data."""
-        results, _ = run_through(self._read(params, fetches, known, update_follower_state=False))
+        results, _ = run_through(self._read(params, fetches, known, None))
         return results
 
     def let_rest(self, params: FetchParams, results: Sequence[LogReadResult]) -> Steps:
@@ -124,7 +127,7 @@ class LogReads:
                 yield None
             fetch = result.fetch
             session = fetch.session
-            if session is None or not result.is_sent or fetch.is_resting or not session.may_rest:
+            if session is None or result.size_in_bytes or session.is_closed or fetch.is_resting or not result.is_sent:
                 continue
             assert result.fetched is not None
             assert fetch.topic is not None
@@ -148,12 +151,12 @@ class LogReads:
         params: FetchParams,
         fetches: Sequence[PartitionFetch],
         known: Iterable[LogReadResult | None],
-        *,
-        update_follower_state: bool,
+        followed_ms: int | None,
     ) -> Generator[None, None, tuple[list[LogReadResult], int]]:
         """Read each partition in order, within `max_bytes` together; returns the results and their bytes.
 
-        The first partition with data returns at least one whole batch, even beyond the limits.
+        The first partition with data returns at least one whole batch, even beyond the limits. `followed_ms`: the time
+        at which a follower has asked, for the state of its replicas; None for others, and at the end of a wait.
         """
         left = params.max_bytes
         min_one_message = not params.hard_max_bytes
@@ -165,7 +168,7 @@ class LogReads:
             if known_result is not None:
                 results.append(known_result)
                 continue
-            result = self._read_one(params, fetch, min(fetch.max_bytes, left), min_one_message, update_follower_state)
+            result = self._read_one(params, fetch, min(fetch.max_bytes, left), min_one_message, followed_ms)
             size = result.size_in_bytes
             if size > 0:
                 min_one_message = False
@@ -182,7 +185,7 @@ class LogReads:
         fetch: PartitionFetch,
         max_bytes: int,
         min_one_message: bool,
-        update_follower_state: bool,
+        followed_ms: int | None,
     ) -> LogReadResult:
         try:
             partition = self._partitions.partition_of_topic(fetch.topic_partition, fetch.topic_id)
@@ -200,12 +203,13 @@ class LogReads:
                 leader_only=params.leader_only,
                 follower_id=params.replica_id,
             )
-            if update_follower_state and params.is_from_follower and info.fetched is not None:
+            if followed_ms is not None and info.fetched is not None:
                 partition.in_sync.update_follower_fetch_state(
                     params.replica_id,
                     info.fetched.fetch_offset_metadata,
                     fetch.log_start_offset,
                     info.log_end_offset,
+                    followed_ms,
                     params.replica_epoch,
                 )
         except KafkaError as error:
@@ -213,12 +217,14 @@ class LogReads:
             if stats is not None and error.code not in EXPECTED_READ_ERRORS:
                 stats.topics[fetch.topic or ""].failed_fetch_requests += 1
             return LogReadResult(fetch=fetch, error=error.code)
-        fetched = info.fetched
-        if fetched is not None and fetched.records is not EMPTY_RECORDS:
+        fetched, size_in_bytes = info.fetched, 0
+        if fetched is not None and (records := fetched.records) is not EMPTY_RECORDS:
             # Half a batch is dropped (v3 on): the next fetch returns the whole one.
             is_useless = fetched.first_entry_incomplete and not params.hard_max_bytes
             if is_useless or (params.is_from_follower and self.throttle.holds_back(partition, params.replica_id)):
                 fetched = FetchDataInfo(fetched.fetch_offset_metadata, EMPTY_RECORDS)
+            else:
+                size_in_bytes = len(records) if isinstance(records, memoryview) else records.size_in_bytes
         return LogReadResult(
             fetch,
             ErrorCode.NONE,
@@ -227,6 +233,7 @@ class LogReads:
             info.high_watermark,
             info.log_start_offset,
             info.last_stable_offset,
+            size_in_bytes,
         )
 
     def is_held_back(self, partition: Partition, params: FetchParams) -> bool:

@@ -106,14 +106,9 @@ class LogReadResult:
     high_watermark: int = -1
     log_start_offset: int = -1
     last_stable_offset: int = -1
+    size_in_bytes: int = 0
+    """Of the records of `fetched`."""
     preferred_read_replica: int = NO_PREFERRED_REPLICA
-
-    @property
-    def size_in_bytes(self) -> int:
-        if self.fetched is None:
-            return 0
-        records = self.fetched.records
-        return len(records) if isinstance(records, memoryview) else records.size_in_bytes
 
     @property
     def is_sent(self) -> bool:

@@ -106,6 +106,7 @@ class InSyncReplicas:
         fetch_offset: LogOffsetMetadata,
         log_start_offset: int,
         leader_log_end_offset: int,
+        now_ms: int,
         broker_epoch: int = NO_BROKER_EPOCH,
     ) -> None:
         """Record a follower's fetch; it may expand the ISR and raise the high watermark. `leader_log_end_offset` is the
@@ -114,13 +115,13 @@ class InSyncReplicas:
         Raises: as `Replica.update_fetch_state`.
         """
         replica = self.replicas[broker_id]
-        if replica.is_resting:
+        if replica.resting_since is not None:
             self._leadership.news.announce()  # it rests in another fetch session than this one
         old_end, old_start = replica.log_end_offset, replica.log_start_offset
         replica.update_fetch_state(
             fetch_offset,
             log_start_offset,
-            self._environment.clock.monotonic_ms(),
+            now_ms,
             leader_log_end_offset,
             broker_epoch,
         )
@@ -130,7 +131,7 @@ class InSyncReplicas:
         if old_end is None or old_end.message_offset != fetch_offset.message_offset:
             has_moved = self.maybe_increment_high_watermark()
         if has_moved or old_start != log_start_offset:
-            self._environment.offsets_moved(self._leadership.topic_partition)
+            self._environment.watermarks_moved(self._leadership.topic_partition)
 
     # The high watermark
 
@@ -153,15 +154,15 @@ class InSyncReplicas:
 
     def maybe_increment_high_watermark(self) -> bool:
         """Move the high watermark as far as the ISR allows; True when it moved."""
-        leader_log = self._leadership.log
-        if leader_log is None or self.is_below_min_isr(self.state.isr, leader_log):
+        leader_log, replicas, isr = self._leadership.log, self.replicas, self.state.isr
+        if leader_log is None or (len(isr) <= len(replicas) and self.is_below_min_isr(isr, leader_log)):
             return False
-        if not self.replicas:
+        if not replicas:
             return leader_log.watermarks.raise_high_watermark_to_end()
         end = leader_log.local_log.end_offset_metadata
         candidate = high_watermark_candidate(
             end,
-            self.replicas.values(),
+            replicas.values(),
             self.state.maximal_isr,
             lambda replica: self._is_caught_up(replica, end.message_offset) and self._is_eligible(replica.broker_id),
         )
@@ -170,7 +171,7 @@ class InSyncReplicas:
     def review_high_watermark(self) -> None:
         """Check the high watermark after an event other than an append or a fetch: see `high_watermark_reviews`."""
         if self.maybe_increment_high_watermark():
-            self._environment.offsets_moved(self._leadership.topic_partition)
+            self._environment.watermarks_moved(self._leadership.topic_partition)
 
     def check_enough_replicas_reach_offset(self, required_offset: int) -> tuple[bool, ErrorCode]:
         """Whether an acks=-1 append up to `required_offset` (exclusive) can be answered, and the error code."""

@@ -42,7 +42,7 @@ class IsrChanges:
 class PartitionEnvironment:
     """What all partitions of a broker use.
 
-    `offsets_moved` is called with a partition when its watermarks have moved outside of an append. `alter_partition`
+    `watermarks_moved` is called with a partition when its watermarks have moved outside of an append. `alter_partition`
     sends proposals of a new ISR to the controller.
     """
 
@@ -52,7 +52,7 @@ class PartitionEnvironment:
     metadata_cache: MetadataCache
     replica_lag_time_max_ms: int
     alter_partition: AlterPartition
-    offsets_moved: Callable[[TopicPartition], None]
+    watermarks_moved: Callable[[TopicPartition], None]
     isr_changes: IsrChanges = field(default_factory=IsrChanges)
 
 

@@ -21,6 +21,7 @@ from odradek.broker.partition.in_sync_replicas import InSyncReplicas
 from odradek.broker.partition.leadership import Leadership
 from odradek.protocol.codec.primitives import uuid_to_text
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.new_tuple import new_tuple
 from odradek.protocol.records.layout import NO_PARTITION_LEADER_EPOCH
 from odradek.storage.offsets import UNKNOWN_OFFSET
 
@@ -267,7 +268,7 @@ class Partition(Leadership):
         if follower_id >= 0 and follower_id not in self.in_sync.replicas:
             raise self.in_sync.not_a_replica(follower_id, current_leader_epoch)
         watermarks = log.watermarks
-        high_watermark, stable = watermarks.high_watermark, watermarks.last_stable_offset
+        high_watermark, stable = watermarks.readable
         start, end = watermarks.log_start_offset, log.local_log.log_end_offset
         diverging = None
         if last_fetched_epoch >= 0 and (
@@ -277,7 +278,7 @@ class Partition(Leadership):
         fetched = None
         if diverging is None:
             fetched = log.read(fetch_offset, max_bytes, isolation, min_one_message)
-        return LogReadInfo(fetched, diverging, high_watermark, start, end, stable)
+        return new_tuple(LogReadInfo, (fetched, diverging, high_watermark, start, end, stable))
 
     def _divergence(self, log: UnifiedLog, fetch_offset: int, last_fetched_epoch: int) -> tuple[int, int] | None:
         epoch, end_offset = log.end_offset_for_epoch(last_fetched_epoch)

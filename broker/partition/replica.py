@@ -40,12 +40,12 @@ class Replica:
     __slots__ = (
         "_last_caught_up_ms",
         "_last_fetch_ms",
-        "_resting_since",
         "broker_epoch",
         "broker_id",
         "last_fetch_leader_log_end_offset",
         "log_end_offset",
         "log_start_offset",
+        "resting_since",
     )
 
     def __init__(self, broker_id: int) -> None:
@@ -55,31 +55,32 @@ class Replica:
         self.last_fetch_leader_log_end_offset = 0
         self._last_fetch_ms = LONG_AGO_MS
         self._last_caught_up_ms = LONG_AGO_MS
-        self._resting_since: LastFetch | None = None
+        self.resting_since: LastFetch | None = None
+        """The times of the session in which its partition rests; None while it is read."""
         self.broker_epoch = NO_BROKER_EPOCH
 
     @property
     def last_caught_up_ms(self) -> int:
-        resting = self._resting_since
+        resting = self.resting_since
         return self._last_caught_up_ms if resting is None else max(self._last_caught_up_ms, resting.ms)
 
     @property
     def last_fetch_ms(self) -> int:
-        resting = self._resting_since
+        resting = self.resting_since
         return self._last_fetch_ms if resting is None else max(self._last_fetch_ms, resting.ms)
 
     @property
     def is_resting(self) -> bool:
-        return self._resting_since is not None
+        return self.resting_since is not None
 
     def rest(self, last_fetch: LastFetch) -> None:
         """It has the whole log; from now on every fetch of its session means that it is caught up."""
-        self._resting_since = last_fetch
+        self.resting_since = last_fetch
 
     def settle(self) -> None:
         """Stop resting; copy the times of the session's fetches."""
         self._last_caught_up_ms, self._last_fetch_ms = self.last_caught_up_ms, self.last_fetch_ms
-        self._resting_since = None
+        self.resting_since = None
 
     def update_fetch_state(
         self,
@@ -115,7 +116,7 @@ class Replica:
         self, *, now_ms: int, leader_log_end_offset: int, is_new_leader: bool, is_in_isr: bool
     ) -> None:
         """Start over in a new leader epoch; members of the ISR count as caught up now."""
-        self._resting_since = None
+        self.resting_since = None
         caught_up_ms = now_ms if is_in_isr else LONG_AGO_MS
         if is_new_leader:
             self.log_start_offset = UNKNOWN_LOG_START_OFFSET

@@ -113,7 +113,7 @@ class ReplicaManager:
             metadata_cache=metadata_cache,
             replica_lag_time_max_ms=replica_lag_time_max_ms,
             alter_partition=alter_partition,
-            offsets_moved=self.complete_delayed,
+            watermarks_moved=partial(self.complete_delayed, only_watermarks=True),
         )
         self.partitions = HostedPartitions(environment)
         self._hosted = self.partitions.by_name
@@ -264,15 +264,14 @@ class ReplicaManager:
             self.produce_purgatory.watch(operation, results)
 
     def _complete_delayed_by(self, results: Mapping[TopicPartition, LogAppendResult], step_ends_ms: int) -> Steps:
-        """`step_ends_ms`: of the step that has appended them; 0 if that was one append."""
-        step_ends_ms = step_ends_ms or self._clock.monotonic_ms() + STEP_MS
+        """`step_ends_ms`: of the step that has appended them; 0 if that was one append, which needs no more steps."""
         for topic_partition, result in results.items():
             if result.error == ErrorCode.NONE and (
                 topic_partition in self.fetch_purgatory.watchers
                 or topic_partition in self.produce_purgatory.watchers
                 or topic_partition in self.delete_records_purgatory.watchers
             ):
-                if self._clock.monotonic_ms() >= step_ends_ms:
+                if step_ends_ms and self._clock.monotonic_ms() >= step_ends_ms:
                     yield None
                     step_ends_ms = self._clock.monotonic_ms() + STEP_MS
                 if result.info.high_watermark_moved:
@@ -370,12 +369,17 @@ class ReplicaManager:
             return hosted.log.log_start_offset
         return -1
 
-    def complete_delayed(self, topic_partition: TopicPartition) -> None:
-        """Check the requests that wait for `topic_partition`, whose offsets have moved."""
+    def complete_delayed(self, topic_partition: TopicPartition, *, only_watermarks: bool = False) -> None:
+        """Check the requests that wait for `topic_partition`, whose offsets have moved; `only_watermarks`: not its log
+        end, for which followers wait.
+        """
         if topic_partition in self.produce_purgatory.watchers:
             self.produce_purgatory.check_and_complete(topic_partition)
         if topic_partition in self.fetch_purgatory.watchers:
-            self._fetch_wakeups.wake(topic_partition)
+            if only_watermarks:
+                self._fetch_wakeups.high_watermark_moved(topic_partition)
+            else:
+                self._fetch_wakeups.wake(topic_partition)
         if topic_partition in self.delete_records_purgatory.watchers:
             self.delete_records_purgatory.check_and_complete(topic_partition)
 

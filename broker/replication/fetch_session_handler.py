@@ -24,6 +24,7 @@ from odradek.broker.fetch.fetch_context import INITIAL_EPOCH, MAX_EPOCH, TOPIC_I
 from odradek.broker.fetch.fetch_session_cache import INVALID_SESSION_ID
 from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.new_tuple import new_tuple
 from odradek.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -188,7 +189,7 @@ class FetchSessionHandler:
             if name is None:
                 return found, f"a topic id that was not asked for ({topic.topic_id.hex()})"
             for data in topic.partitions:
-                partition = TopicPartition(name, data.partition_index)
+                partition = new_tuple(TopicPartition, (name, data.partition_index))
                 if partition not in self.partitions:
                     return found, f"a partition that was not asked for ({partition})"
                 found[partition] = data

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Final
 from odradek.protocol.records.layout import NO_PARTITION_LEADER_EPOCH
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from odradek.protocol.topic_partition import TopicPartition
 
@@ -68,10 +68,12 @@ class PartitionFetchState:
 class FetchStates:
     """The partitions of one fetcher, in the order in which they are to be fetched."""
 
-    __slots__ = ("_changed", "_delayed", "_lagging", "_next_place", "_places", "_states", "truncating")
+    __slots__ = ("_changed", "_delayed", "_lagging", "_next_place", "_places", "_states", "get", "truncating")
 
     def __init__(self) -> None:
         self._states: dict[TopicPartition, PartitionFetchState] = {}
+        self.get: Callable[[TopicPartition], PartitionFetchState | None] = self._states.get
+        """The state of a partition; None if it is not fetched. The method of the dict, without a call in between."""
         self._places: dict[TopicPartition, int] = {}
         self._next_place = 0
         self._changed: set[TopicPartition] = set()
@@ -88,9 +90,6 @@ class FetchStates:
 
     def __contains__(self, topic_partition: TopicPartition) -> bool:
         return topic_partition in self._states
-
-    def get(self, topic_partition: TopicPartition) -> PartitionFetchState | None:
-        return self._states.get(topic_partition)
 
     def take_all(self) -> list[TopicPartition]:
         """All partitions, in order; clears the set of changed ones."""

@@ -38,6 +38,7 @@ from odradek.broker.replication.truncation_offset import OffsetTruncationState, 
 from odradek.controller.loop_turns import in_turns
 from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.new_tuple import new_tuple
 from odradek.storage.disk.disk_space import LogDirFullError
 from odradek.storage.offsets import EpochEndOffset, SpecialTimestamp
 
@@ -221,12 +222,15 @@ class ReplicaFetcher:
         if watch is None:
             watch = self._own_logs[topic_partition] = OwnLog(self.states, topic_partition)
         partition.news.subscribe(watch)
-        return PartitionRequest(
-            own.topic_id or ZERO_UUID,
-            state.fetch_offset,
-            own.watermarks.log_start_offset,
-            state.current_leader_epoch,
-            state.last_fetched_epoch,
+        return new_tuple(
+            PartitionRequest,
+            (
+                own.topic_id or ZERO_UUID,
+                state.fetch_offset,
+                own.watermarks.log_start_offset,
+                state.current_leader_epoch,
+                state.last_fetched_epoch,
+            ),
         )
 
     def _is_throttled(self, own: UnifiedLog) -> bool:

@@ -258,7 +258,7 @@ class GroupMetadataManager:
         records: list[SimpleRecord] = []
         for number, (topic_partition, offset) in enumerate(offsets.items(), 1):
             if not offset.metadata or self.fits(offset.metadata):
-                key, value = encoded.key(topic_partition), encoded.value(offset)
+                key, value = encoded.key_and_value(topic_partition, offset)
                 records.append(new_tuple(SimpleRecord, (now_ms, key, value, ())))
             if number % OFFSETS_A_STEP == 0:
                 yield
@@ -282,11 +282,11 @@ class GroupMetadataManager:
     def _offsets_appended(
         self, group: GroupMetadata, offsets: Offsets, base_offset: int, producer: TransactionalProducer | None
     ) -> None:
-        for topic_partition, offset in offsets.items():
-            committed = new_tuple(CommittedOffset, (base_offset, offset))
-            if producer is None:
-                group.offsets.commit_appended(topic_partition, committed)
-            else:
+        if producer is None:
+            group.offsets.commit_appended(offsets, base_offset)
+        else:
+            for topic_partition, offset in offsets.items():
+                committed = CommittedOffset(base_offset, offset)
                 group.offsets.transactional_commit_appended(producer.producer_id, topic_partition, committed)
         self._changed(group)
 

@@ -31,9 +31,9 @@ SHARED_PIECE_BYTES: Final = 4096
 same one many times."""
 
 
-def long_prefix(size: int, is_string: bool) -> bytes:
-    """A compact length that needs more than one byte. (`size` is one more than the length.)"""
-    if is_string and size > MAX_STRING_BYTES + 1:
+def string_prefix(size: int) -> bytes:
+    """The compact length of a string that needs more than one byte. (`size` is one more than the length.)"""
+    if size > MAX_STRING_BYTES + 1:
         raise EncodeError(f"a string of {size - 1} bytes is too long to be serialized")
     return write_uvarint(size)
 
@@ -54,7 +54,7 @@ _GLOBALS: dict[str, object] = {
     "pack": pack,
     "one_byte": ONE_BYTE,
     "uvarint": write_uvarint,
-    "long_prefix": long_prefix,
+    "string_prefix": string_prefix,
     "tagged_section": tagged_section,
     "outside_version": outside_version,
     "wrong_uuid": wrong_uuid,
@@ -184,7 +184,7 @@ class EncoderSource(SourceWriter):
         self._run = run
         with self.block("else:"):
             self._flush()
-            self.line(f"{self._out}.append(long_prefix({size}, {is_string}))")
+            self.line(f"{self._out}.append({'string_prefix' if is_string else 'uvarint'}({size}))")
 
     def _struct_value(self, struct: type[Struct], nullable: bool, source: str) -> None:
         value = self.local("v")

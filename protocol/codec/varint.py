@@ -50,6 +50,8 @@ def write_uvarint(value: int) -> bytes:
     """The shortest unsigned varint of a value below 2**32."""
     if 0 <= value < 128:
         return ONE_BYTE[value]
+    if 0 < value < 1 << 14:
+        return bytes((value & 127 | 128, value >> 7))
     if not 0 <= value <= _MAX_UINT32:
         raise ValueError(f"{value} is outside the range of an unsigned varint")
     return _write(value)

@@ -17,6 +17,7 @@ import os
 from typing import TYPE_CHECKING
 
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.new_tuple import new_tuple
 from odradek.storage import log_files
 from odradek.storage.disk.disk_space import DiskFullError, is_no_space
 from odradek.storage.offsets import LogOffsetMetadata
@@ -41,9 +42,9 @@ class LocalLog:
 
     __slots__ = (
         "_awaiting_deletion",
-        "_end",
         "config",
         "dir",
+        "end_offset_metadata",
         "environment",
         "log_end_offset",
         "segments",
@@ -66,20 +67,16 @@ class LocalLog:
         self.log_end_offset = log_end_offset
         self.environment = environment
         self._awaiting_deletion: list[LogSegment] = []
-        self._end = LogOffsetMetadata(log_end_offset)
-        """The last `end_offset_metadata`: all who wait for the end of a log ask for it."""
+        self.end_offset_metadata = LogOffsetMetadata(log_end_offset)
+        """The log end offset with its position. Not a property: each read and each waiting fetch asks for it."""
+        self.move_end(log_end_offset)
 
-    @property
-    def end_offset_metadata(self) -> LogOffsetMetadata:
-        active, end = self.segments.active, self._end
-        size = active.records.size
-        if (
-            end.message_offset != self.log_end_offset
-            or end.relative_position != size
-            or end.segment_base_offset != active.base_offset
-        ):
-            end = self._end = LogOffsetMetadata(self.log_end_offset, active.base_offset, size)
-        return end
+    def move_end(self, log_end_offset: int) -> None:
+        """The active segment or its size has changed: the log ends there, with this offset."""
+        active = self.segments.active
+        self.log_end_offset = log_end_offset
+        end = (log_end_offset, active.base_offset, active.records.size)
+        self.end_offset_metadata = new_tuple(LogOffsetMetadata, end)
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -95,7 +92,8 @@ class LocalLog:
         """Records from the batch holding `start_offset` on, ending before `max_offset`."""
         if start_offset == max_offset.message_offset:
             return _empty(max_offset, include_aborted)
-        segment = self.segments.floor(start_offset)
+        active = self.segments.active
+        segment = active if start_offset >= active.base_offset else self.segments.floor(start_offset)
         if start_offset > self.log_end_offset or segment is None:
             raise KafkaError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
@@ -182,7 +180,9 @@ class LocalLog:
                     f"{base_offset} while it already exists."
                 )
             # An index without room for one entry is always full (KAFKA-6388): the empty segment is created again.
-            return self._replace_segment(active, base_offset)
+            segment = self._replace_segment(active, base_offset)
+            self.move_end(self.log_end_offset)
+            return segment
         if base_offset < active.base_offset:
             raise RuntimeError(
                 f"Trying to roll a new log segment for topic partition {self.topic_partition} with start offset "
@@ -201,6 +201,7 @@ class LocalLog:
                 self.environment.fs.unlink(path)
             raise DiskFullError(*error.args) from error
         self.segments.add(segment)
+        self.move_end(self.log_end_offset)
         took_ms = self.environment.clock.monotonic_ms() - begun_ms
         logger.info("Rolled new log segment of %s at offset %d in %d ms.", self.topic_partition, base_offset, took_ms)
         return segment
@@ -220,7 +221,7 @@ class LocalLog:
         # The newest first: if the process dies half-way, the remaining segments have no gap.
         self.remove_segments(reversed(removed))
         self.segments.active.truncate_to(offset, self.environment.clock.time_ms())
-        self.log_end_offset = offset
+        self.move_end(offset)
         return removed
 
     def truncate_fully_and_start_at(self, offset: int) -> list[LogSegment]:
@@ -228,7 +229,7 @@ class LocalLog:
         removed = list(self.segments)
         self.remove_segments(removed[:-1])
         self._replace_segment(removed[-1], offset)
-        self.log_end_offset = offset
+        self.move_end(offset)
         return removed
 
     def _replace_segment(self, old: LogSegment, base_offset: int) -> LogSegment:

@@ -15,8 +15,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.new_tuple import new_tuple
 from odradek.protocol.records.layout import MAGIC_V2
 from odradek.storage.append_info import CLIENT, MAX_RELATIVE_OFFSET, AppendedBatch, LogAppendInfo
+from odradek.storage.offsets import LogOffsetMetadata
+from odradek.storage.segment.file_records import BatchPosition
 from odradek.storage.validation.validator import check_replicated_offsets
 
 if TYPE_CHECKING:
@@ -89,7 +92,13 @@ def append_validated(
         segment.append(parts, last_offset, max_timestamp, last_offset, aborted)
     if leader_epoch != log.leader_epochs.latest_epoch:
         log.leader_epochs.assign(leader_epoch, first_offset)
-    local.log_end_offset = last_offset + 1
+    local.log_end_offset = last_offset + 1  # LocalLog.move_end, written out
+    end_position = segment.records.size
+    if not messages:
+        where = (first_offset, last_offset, end_position - size, size, max_timestamp)
+        segment.appended = new_tuple(BatchPosition, where)
+    end = (last_offset + 1, segment.base_offset, end_position)
+    local.end_offset_metadata = new_tuple(LogOffsetMetadata, end)
     if is_next and entry is not None:
         entry.add_next(last_offset, last_offset - first_offset, max_timestamp)
     elif info is not None:
@@ -120,7 +129,7 @@ def append_replicated(log: LogState, found: list[AnyBatch], now_ms: int) -> LogA
     size = 0
     for batch in found:  # usually one: no comprehensions
         last_offset, part = batch.last_offset, batch.buffer
-        entries.append(AppendedBatch(last_offset, batch.max_timestamp, last_offset, len(part)))
+        entries.append(new_tuple(AppendedBatch, (last_offset, batch.max_timestamp, last_offset, len(part))))
         parts.append(part)
         size += len(part)
     if size > local.config.segment_bytes:
@@ -140,7 +149,7 @@ def append_replicated(log: LogState, found: list[AnyBatch], now_ms: int) -> LogA
             log.leader_epochs.clear()
         elif batch.partition_leader_epoch != log.leader_epochs.latest_epoch:
             log.leader_epochs.assign(batch.partition_leader_epoch, batch.base_offset)
-    local.log_end_offset = last.last_offset + 1
+    local.move_end(last.last_offset + 1)
     log.checks.apply(infos, completed)
     log.producers.map_end_offset = local.log_end_offset
     log.watermarks.appended(is_alone=False)

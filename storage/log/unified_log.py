@@ -312,7 +312,9 @@ class UnifiedLog:
             return self.local_log.read(
                 start_offset,
                 max_length,
-                self.watermarks.limit_metadata(isolation),
+                self.local_log.end_offset_metadata
+                if isolation is FetchIsolation.LOG_END
+                else self.watermarks.limit_metadata(isolation),
                 min_one_message=min_one_message,
                 include_aborted=isolation is FetchIsolation.TXN_COMMITTED,
             )

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.protocol.new_tuple import new_tuple
 from odradek.storage.offsets import LogOffsetMetadata
 from odradek.storage.segment.fetch_data import FetchIsolation
 
@@ -69,6 +68,14 @@ class Watermarks:
         return high_watermark
 
     @property
+    def readable(self) -> tuple[int, int]:
+        """The high watermark and the last stable offset: in one call, because each read of a partition needs both."""
+        unstable, high_watermark = self._first_unstable, self._high_watermark.message_offset
+        if unstable is not None and unstable.message_offset < high_watermark:
+            return high_watermark, unstable.message_offset
+        return high_watermark, high_watermark
+
+    @property
     def last_stable_metadata(self) -> LogOffsetMetadata:
         """Kafka: UnifiedLog.fetchLastStableOffsetMetadata."""
         unstable = self._first_unstable
@@ -82,7 +89,9 @@ class Watermarks:
         """The first offset a reader may not see."""
         if isolation is FetchIsolation.LOG_END:
             return self._local.log_end_offset
-        return self.high_watermark if isolation is FetchIsolation.HIGH_WATERMARK else self.last_stable_offset
+        if isolation is FetchIsolation.HIGH_WATERMARK:
+            return self._high_watermark.message_offset
+        return self.last_stable_offset
 
     def limit_metadata(self, isolation: FetchIsolation) -> LogOffsetMetadata:
         """The same with its position."""
@@ -99,7 +108,7 @@ class Watermarks:
             self._set(self._local.end_offset_metadata)
         else:
             self._set(LogOffsetMetadata(max(high_watermark, self.log_start_offset)))
-        return self.high_watermark
+        return self._high_watermark.message_offset
 
     def maybe_increment_high_watermark(self, new: int | LogOffsetMetadata) -> bool:
         """Advance the high watermark; False when it is there already.
@@ -126,10 +135,7 @@ class Watermarks:
         """
         self.on_change()
         if is_alone:
-            local = self._local
-            active = local.segments.active
-            end = (local.log_end_offset, active.base_offset, active.records.size)
-            self._high_watermark = new_tuple(LogOffsetMetadata, end)
+            self._high_watermark = self._local.end_offset_metadata
         if self._first_unstable is not None or self._producers.ongoing_txns or self._producers.unreplicated_txns:
             if is_alone:
                 self._make_transactions_stable()

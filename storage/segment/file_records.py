@@ -319,8 +319,10 @@ class FileRecords:
         """Like `pin`, but without using a reserved descriptor: a client may keep the file open for long."""
         if self._fd < 0:
             self._fd = self._open_files.opening_for_client(self, lambda: self._fs.open(self.path))
+        elif not self._closed:
+            self._open_files.mark_used(self)
         self._pins += 1
-        return self.fileno()
+        return self._fd
 
     def unpin(self) -> None:
         self._pins -= 1

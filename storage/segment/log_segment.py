@@ -26,7 +26,7 @@ from odradek.storage.disk.descriptors import is_out_of_descriptors
 from odradek.storage.disk.disk_space import DiskFullError, is_no_space
 from odradek.storage.offsets import LogOffsetMetadata, TimestampAndOffset, TimestampOffset
 from odradek.storage.segment.fetch_data import EMPTY_RECORDS, FetchDataInfo
-from odradek.storage.segment.file_records import FileRecords
+from odradek.storage.segment.file_records import FileRecords, FileRegion
 from odradek.storage.segment.offset_index import OffsetIndex
 from odradek.storage.segment.time_index import TimeIndex
 from odradek.storage.segment.transaction_index import AbortedTxn, TransactionIndex
@@ -50,6 +50,7 @@ class LogSegment:
         "_largest",
         "_last_read",
         "_rolling_timestamp",
+        "appended",
         "base_offset",
         "created_ms",
         "index_interval_bytes",
@@ -88,6 +89,8 @@ class LogSegment:
         self._largest: TimestampOffset | None = None
         self._last_read: BatchPosition | None = None
         """Where the last read began. All who follow the end of a log read the same batch, one after the other."""
+        self.appended: BatchPosition | None = None
+        """The last batch that a leader has appended: who waits for the end of the log reads it next."""
         self.warm_until_ms = 0
         """Monotonic time in ms until which readers assume that the index is in memory. Readers update it."""
 
@@ -302,18 +305,19 @@ class LogSegment:
             )
         found = self._last_read
         if found is None or not found.base_offset <= start_offset <= found.last_offset:
-            position = self.offset_index.lookup(start_offset).position
-            found = self._last_read = self.records.find_offset(start_offset, position)
+            found = self.appended
+            if found is None or not found.base_offset <= start_offset <= found.last_offset:
+                position = self.offset_index.lookup(start_offset).position
+                found = self.records.find_offset(start_offset, position)
+            self._last_read = found
             if found is None:
                 return None
-        metadata = LogOffsetMetadata(start_offset, self.base_offset, found.position)
+        metadata = new_tuple(LogOffsetMetadata, (start_offset, self.base_offset, found.position))
         limit = max(max_size, found.size) if min_one_message else max_size
         if limit <= 0:
             return FetchDataInfo(metadata, EMPTY_RECORDS)
-        size = min(max_position - found.position, limit)
-        return FetchDataInfo(
-            metadata, self.records.region(found.position, size), first_entry_incomplete=limit < found.size
-        )
+        size = max(0, min(max_position - found.position, limit, self.records.size - found.position))
+        return FetchDataInfo(metadata, FileRegion(self.records, found.position, size), limit < found.size)
 
     def fetch_upper_bound_offset(self, start_position: int, size: int) -> int | None:
         """An offset above all records of the region, from the offset index; None if the index has no entry after it."""
@@ -402,7 +406,7 @@ class LogSegment:
         The file of the records is not cut yet: that is left to `records.cut`.
         """
         found = self.translate_offset(offset)
-        self._last_read = None
+        self._last_read = self.appended = None
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
         self.txn_index.truncate_to(offset)
@@ -433,7 +437,7 @@ class LogSegment:
     def end_rebuild(self, valid_bytes: int, largest: TimestampOffset) -> int:
         """Truncate the file after the last good batch and finish the indexes; returns the number of removed bytes."""
         self._largest = largest
-        self._last_read = None
+        self._last_read = self.appended = None
         cut = self.records.truncate_to(valid_bytes)
         self.offset_index.trim()
         self.time_index.maybe_append(*largest)
@@ -490,10 +494,7 @@ class LogSegment:
         self.records.close()
 
     def discard(self) -> None:
-        """Close all descriptors without changing the files, which are about to be removed.
-
-        Kafka: LogSegment.closeHandlers.
-        """
+        """Close all descriptors, and leave the files, which are about to go. Kafka: LogSegment.closeHandlers."""
         self.offset_index.discard()
         self.time_index.discard()
         self.records.close()

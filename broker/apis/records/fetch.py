@@ -245,7 +245,7 @@ def _respond(
     for number, result in enumerate(results, 1):
         if number % PARTITIONS_A_STEP == 0:
             yield None
-        if omits_sent and result.is_sent:
+        if omits_sent and not result.size_in_bytes and result.is_sent:
             continue  # after the first response only partitions that have changed
         data = _partition_data(broker, ctx.times, result, version, is_follower, to_convert)
         if version >= 16 and result.error in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
@@ -262,7 +262,8 @@ def _respond(
                 records.release()
             ctx.reply(context.throttled(throttle_ms))
             return False
-    response = yield from context.respond(answers, broker.clock.monotonic_ms(), refused)
+    now_ms = ctx.received_ms if context.session is not None else broker.clock.monotonic_ms()  # of a new session
+    response = yield from context.respond(answers, now_ms, refused)
     response.node_endpoints = list(endpoints.values())
     stats = broker.replica_manager.partitions.topic_stats
     if is_follower or stats is not None:

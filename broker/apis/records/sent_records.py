@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from odradek.broker.fetch.fetch_session import PARTITIONS_A_STEP, Answers, records_size
 from odradek.protocol.codec.mapped import OneOutcome, Outcomes
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.new_tuple import new_tuple
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.segment.fetch_data import EMPTY_RECORDS
 from odradek.storage.segment.file_records import FileRegion
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
     from odradek.broker.meters.broker_topic_stats import BrokerTopicStats
     from odradek.broker.network.requests.request import RequestContext
-    from odradek.broker.partition.hosted_partitions import HostedPartitions
     from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
     from odradek.timer.sliced_work import Steps
 
@@ -95,30 +95,9 @@ def _account_for_topics(
 def _account_for_follower(
     broker: Services, ctx: RequestContext, response: FetchResponse, replica_id: int, stats: BrokerTopicStats | None
 ) -> Steps:
-    """Count what is sent for the metrics and for the throttle."""
-    if stats is not None:
-        yield from _count_replicated(stats, broker.replica_manager.partitions, response, replica_id)
+    """Count what is sent for the metrics and the throttle. For this Kafka counts the few bytes around records too."""
     if ctx.times is not None:
         broker.quotas.request.charge_exempt(ctx)
-    yield from _record_throttled(broker, response)
-
-
-def _count_replicated(
-    stats: BrokerTopicStats, partitions: HostedPartitions, response: FetchResponse, replica_id: int
-) -> Steps:
-    for topic in response.responses:
-        found = topic.partitions
-        sent = [data for data in (found if type(found) is list else answered(topic)) if data.records]
-        stats.replication_bytes_out += sum(map(records_size, sent))
-        for data in sent:
-            partition = partitions.hosted(TopicPartition(topic.topic, data.partition_index))
-            if partition is not None and replica_id in partition.adding_replicas:
-                stats.reassignment_bytes_out += records_size(data)
-        yield None
-
-
-def _record_throttled(broker: Services, response: FetchResponse) -> Steps:
-    """Count the records for the throttle. Kafka counts the few bytes around them too."""
     throttle, partitions = broker.replica_manager.reads.throttle, broker.replica_manager.partitions
     number = 0
     for topic in response.responses:
@@ -127,6 +106,13 @@ def _record_throttled(broker: Services, response: FetchResponse) -> Steps:
             number += 1
             if number % PARTITIONS_A_STEP == 0:
                 yield None
-            partition = partitions.hosted(TopicPartition(topic.topic, data.partition_index))
+            records = data.records
+            if records is EMPTY_RECORDS or not (size := records_size(data)):
+                continue
+            partition = partitions.hosted(new_tuple(TopicPartition, (topic.topic, data.partition_index)))
+            if stats is not None:
+                stats.replication_bytes_out += size
+                if partition is not None and replica_id in partition.adding_replicas:
+                    stats.reassignment_bytes_out += size
             if partition is not None and throttle.covers(partition):
-                throttle.record(records_size(data))
+                throttle.record(size)

@@ -281,10 +281,14 @@ class Connection(asyncio.Protocol):
             self.flush_answers()
         if self._is_processing:
             return
-        if not in_flight:
-            self._process()
-        else:  # the event that completed this request often completes the next ones too: one write for all of them
+        if in_flight:  # the event that completed this request often completes the next ones too: one write for all
             self._flush_soon()
+        elif self._frames.buffered or self._next_frame is not None or self._has_ended or self._is_reading_paused:
+            self._process()
+        else:
+            self.last_active_ms = self._owner.clock.monotonic_ms()
+            if not urgent:
+                self.flush_answers()
 
     def flush_answers(self) -> None:
         sender = self._sender

@@ -241,7 +241,8 @@ class ResponseSender:
                 elif isinstance(queue[0], SlicedRecords):
                     self._make_slice(queue[0])
                 else:
-                    direct, region = self._direct_socket(), cast("FileRegion", queue[0])
+                    direct = self._direct_socket()
+                    region: FileRegion = queue[0]  # type: ignore[assignment]
                     budget -= self._copy_window(region) if direct is None else self._send_window(direct, region)
         except OSError as error:
             self._fail(CloseReason.CONNECTION_FAILED, str(error))

@@ -128,17 +128,19 @@ class GroupOffsets:
         for topic_partition, offset in offsets.items():
             self._pending.setdefault(topic_partition, []).append(offset)
 
-    def commit_appended(self, topic_partition: TopicPartition, appended: CommittedOffset) -> None:
-        """The append is committed. A commit that is no longer pending was deleted meanwhile, and stays deleted.
+    def commit_appended(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], record_offset: int) -> None:
+        """The append of these offsets is committed. A commit that is no longer pending was deleted meanwhile, and stays
+        deleted.
 
         Kafka: GroupMetadata.onOffsetCommitAppend.
         """
-        pending = self._pending.get(topic_partition)
-        if pending is not None and len(pending) == 1 and pending[0] is appended.value:  # the frequent case
-            del self._pending[topic_partition]
-        elif not self.commit_failed(topic_partition, appended.value):
-            return
-        self._set(topic_partition, appended)
+        for topic_partition, offset in offsets.items():
+            pending = self._pending.get(topic_partition)
+            if pending is not None and len(pending) == 1 and pending[0] is offset:  # the frequent case
+                del self._pending[topic_partition]
+            elif not self.commit_failed(topic_partition, offset):
+                continue
+            self._set(topic_partition, new_tuple(CommittedOffset, (record_offset, offset)))
 
     def _set(self, topic_partition: TopicPartition, appended: CommittedOffset) -> None:
         """Make it the group's offset, unless the current one is later in the log."""

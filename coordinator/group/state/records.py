@@ -70,21 +70,20 @@ class OffsetRecords:
         self._values: dict[tuple[object, ...], bytes] = {}
         """By all fields but the offset, which is that of the first partition with these fields."""
 
-    def key(self, topic_partition: TopicPartition) -> bytes:
+    def key_and_value(self, topic_partition: TopicPartition, offset: OffsetAndMetadata) -> tuple[bytes, bytes]:
+        """Both in one call: a request may commit thousands of offsets."""
         topic, partition = topic_partition
         of_topic = self._keys.get(topic)
         if of_topic is None:
             of_topic = self._keys[topic] = offset_commit_key(self._group_id, topic_partition)[:-PARTITION_BYTES]
-        return of_topic + partition.to_bytes(PARTITION_BYTES, "big", signed=True)
-
-    def value(self, offset: OffsetAndMetadata) -> bytes:
+        key = of_topic + partition.to_bytes(PARTITION_BYTES, "big", signed=True)
         others = offset[1:]
         like = self._values.get(others)
         if like is None:
             like = self._values[others] = offset_commit_value(offset, self._metadata_version)
-            return like
+            return key, like
         at = VERSION_BYTES + OFFSET_BYTES
-        return like[:VERSION_BYTES] + offset.offset.to_bytes(OFFSET_BYTES, "big", signed=True) + like[at:]
+        return key, like[:VERSION_BYTES] + offset.offset.to_bytes(OFFSET_BYTES, "big", signed=True) + like[at:]
 
 
 def group_metadata_key(group_id: str) -> bytes:

@@ -89,9 +89,10 @@ def test_topic_id_of_the_log_is_compared_only_when_one_was_named(replicas: Repli
         assert answer.error == error
 
 
-def test_partition_counts_for_no_more_than_may_be_read_of_it(replicas: Replicas) -> None:
+@pytest.mark.parametrize("batches", [0, 1])
+def test_partition_counts_for_no_more_than_may_be_read_of_it(replicas: Replicas, batches: int) -> None:
     size = len(batch(b"a"))
-    answers = replicas.fetch(0, max_wait_ms=500, min_bytes=2 * size, partition_bytes=size)
+    answers = replicas.fetch(0, max_wait_ms=500, min_bytes=batches * size + 1, partition_bytes=batches * size)
     for _ in range(3):
         replicas.append(batch(b"a"))
     assert answers == []

@@ -94,6 +94,7 @@ def test_is_told_agrees_with_the_selection_of_the_session(
         diverging_epoch=diverging,
         high_watermark=high_watermark,
         log_start_offset=log_start_offset,
+        size_in_bytes=size,
         preferred_read_replica=preferred,
     )
     assert result.is_sent is not fetch.note_answer(data)
@@ -163,7 +164,7 @@ def test_a_session_that_is_closed_while_a_fetch_waits_wakes_it() -> None:
 
     session, news, waiting = session_of(0, 1), PartitionNews(), Waiting()
     session.partitions["t", 1].rest(news, AT_0, None)
-    session.begin_wait(waiting)
+    session.waiting[waiting] = None
     session.close()
     news.announce()
     assert waiting.woken == [1]

@@ -406,7 +406,7 @@ class SessionsAgainstFullReads(RuleBasedStateMachine):
         closing = sum(
             each.is_resting
             for waiting in {id(op): op for op in _waiting(self.resting)}.values()
-            if waiting._session is not None and not waiting._session.may_rest
+            if waiting._session is not None and waiting._session.is_closed
             for each in waiting._session.partitions.values()
         )
         assert watched == sum(len(session.partitions) - len(session.awake) for session in sessions) + closing

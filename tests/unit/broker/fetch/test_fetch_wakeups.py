@@ -60,11 +60,9 @@ def test_followers_come_first(tmp_path: Path) -> None:
     assert (answered([follower]), answered(consumers)) == (1, 0)
 
 
-def test_an_append_that_commits_nothing_looks_at_no_consumer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    replicas = Replicas(tmp_path)
-    replicas.lead(replicas=[0, 1])
-    consumers = [replicas.fetch(0, max_wait_ms=10_000) for _ in range(CONSUMERS)]
-    follower = replicas.fetch(0, max_wait_ms=10_000, replica_id=1)
+@pytest.fixture
+def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Of each look at a waiting fetch, whether it is a follower's."""
     looked_at: list[bool] = []
     look = DelayedFetch.try_complete_for
 
@@ -73,6 +71,14 @@ def test_an_append_that_commits_nothing_looks_at_no_consumer(tmp_path: Path, mon
         return look(operation, key)
 
     monkeypatch.setattr(DelayedFetch, "try_complete_for", noted)
+    return looked_at
+
+
+def test_an_append_that_commits_nothing_looks_at_no_consumer(tmp_path: Path, looked_at: list[bool]) -> None:
+    replicas = Replicas(tmp_path)
+    replicas.lead(replicas=[0, 1])
+    consumers = [replicas.fetch(0, max_wait_ms=10_000) for _ in range(CONSUMERS)]
+    follower = replicas.fetch(0, max_wait_ms=10_000, replica_id=1)
     replicas.append(batch(b"a"))
     assert (looked_at, answered([follower])) == ([True], 1)
     replicas.fetch(1, replica_id=1)
@@ -99,3 +105,12 @@ def test_a_fetch_that_ends_before_its_turn_is_skipped(replicas: Replicas) -> Non
     replicas.advance(0)
     assert answered(waiting) == CONSUMERS
     assert all(len(answers) == 1 for answers in waiting)
+
+
+def test_a_commit_looks_at_no_follower(tmp_path: Path, looked_at: list[bool]) -> None:
+    replicas = Replicas(tmp_path)
+    replicas.lead(replicas=[0, 1, 2])
+    replicas.append(batch(b"a"))
+    consumer = replicas.fetch(0, max_wait_ms=500)
+    followers = [replicas.fetch(1, max_wait_ms=500, replica_id=broker_id) for broker_id in (1, 2)]
+    assert (looked_at, answered([consumer]), answered(followers)) == ([False], 1, 0)

@@ -27,7 +27,7 @@ def test_fetch_returns_what_is_committed(replicas: Replicas) -> None:
     assert (answer.size_in_bytes, answer.high_watermark) == (0, 0)
     replicas.fetch(1, replica_id=1)
     (answer,) = replicas.fetch(0)
-    assert offsets_of(answer) == [0]
+    assert (offsets_of(answer), answer.size_in_bytes) == ([0], len(batch(b"a")))
 
 
 def test_waiting_fetch_is_answered_by_an_append(replicas: Replicas) -> None:

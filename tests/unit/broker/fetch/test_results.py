@@ -1,17 +1,7 @@
 from __future__ import annotations
 
-from odradek.broker.fetch.fetch_session import PartitionFetch
-from odradek.broker.fetch.results import FetchParams, LogReadResult
-from odradek.protocol.codec.primitives import ZERO_UUID
-from odradek.storage.offsets import LogOffsetMetadata
-from odradek.storage.segment.fetch_data import FetchDataInfo, FetchIsolation
-
-
-def test_size_is_that_of_the_records_found() -> None:
-    fetch = PartitionFetch("t", ZERO_UUID, 0)
-    assert LogReadResult(fetch=fetch).size_in_bytes == 0
-    found = FetchDataInfo(LogOffsetMetadata(0), memoryview(b"12345"))
-    assert LogReadResult(fetch=fetch, fetched=found).size_in_bytes == 5
+from odradek.broker.fetch.results import FetchParams
+from odradek.storage.segment.fetch_data import FetchIsolation
 
 
 def test_a_follower_has_a_replica_id() -> None:

@@ -94,5 +94,5 @@ def test_epoch_is_checked_before_leadership(hosted: Hosted, asked: int, error: E
 def test_low_watermark_ignores_replicas_that_are_dead(hosted: Hosted) -> None:
     hosted.lead(replicas=(OWN_ID, 1))
     hosted.append(b"a", b"b")
-    hosted.partition.in_sync.update_follower_fetch_state(1, LogOffsetMetadata(2), 0, 2)
+    hosted.partition.in_sync.update_follower_fetch_state(1, LogOffsetMetadata(2), 0, 2, now_ms=0)
     assert hosted.partition.delete_records(2) == (2, 2), "broker 1 is not alive"

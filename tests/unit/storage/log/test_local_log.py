@@ -31,7 +31,7 @@ def new_log(disk: Disk, **overrides: str) -> LocalLog:
 def put(log: LocalLog, value: bytes = b"x") -> None:
     data = batch(value, base_offset=log.log_end_offset)
     log.segments.active.append([data], log.log_end_offset, NOW, log.log_end_offset)
-    log.log_end_offset += 1
+    log.move_end(log.log_end_offset + 1)
 
 
 @pytest.fixture

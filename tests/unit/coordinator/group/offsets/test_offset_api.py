@@ -11,7 +11,7 @@ from odradek.coordinator.group.offsets.offset_api import (
     requested_partitions,
 )
 from odradek.coordinator.group.state.group_metadata import GroupMetadata
-from odradek.coordinator.group.state.group_offsets import CommittedOffset, OffsetAndMetadata
+from odradek.coordinator.group.state.group_offsets import OffsetAndMetadata
 from odradek.protocol.codec.codec import encode
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_commit import (
@@ -95,7 +95,7 @@ def some_group() -> GroupMetadata:
     for position, (key, offset) in enumerate([(T0, 5), (U0, 6)]):
         value = OffsetAndMetadata(offset=offset, leader_epoch=2, metadata="m", commit_timestamp_ms=0)
         group.offsets.prepare_commit({key: value})
-        group.offsets.commit_appended(key, CommittedOffset(position, value))
+        group.offsets.commit_appended({key: value}, position)
     group.offsets.prepare_commit({U0: OffsetAndMetadata(offset=7, commit_timestamp_ms=0)})
     return group
 

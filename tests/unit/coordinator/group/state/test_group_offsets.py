@@ -25,7 +25,7 @@ def at(offset: int, commit_ms: int = 0, expire_ms: int | None = None) -> OffsetA
 
 def commit(offsets: GroupOffsets, key: TopicPartition, value: OffsetAndMetadata, record_offset: int) -> None:
     offsets.prepare_commit({key: value})
-    offsets.commit_appended(key, CommittedOffset(record_offset, value))
+    offsets.commit_appended({key: value}, record_offset)
 
 
 def test_a_commit_counts_when_it_is_appended() -> None:
@@ -34,7 +34,7 @@ def test_a_commit_counts_when_it_is_appended() -> None:
     assert offsets.get(T0) is None
     assert offsets.is_unstable(T0)
     assert offsets
-    offsets.commit_appended(T0, CommittedOffset(0, at(5)))
+    offsets.commit_appended({T0: at(5)}, 0)
     assert offsets.get(T0) == at(5)
     assert not offsets.is_unstable(T0)
 
@@ -52,10 +52,10 @@ def test_the_later_commit_stays_pending_when_the_earlier_one_is_done() -> None:
     offsets = GroupOffsets()
     offsets.prepare_commit({T0: at(5)})
     offsets.prepare_commit({T0: at(6)})
-    offsets.commit_appended(T0, CommittedOffset(0, at(5)))
+    offsets.commit_appended({T0: at(5)}, 0)
     assert offsets.get(T0) == at(5)
     assert offsets.is_unstable(T0)
-    offsets.commit_appended(T0, CommittedOffset(1, at(6)))
+    offsets.commit_appended({T0: at(6)}, 1)
     assert offsets.get(T0) == at(6)
     assert not offsets.is_unstable(T0)
 
@@ -65,7 +65,7 @@ def test_a_commit_is_not_lost_when_a_later_one_fails_first() -> None:
     offsets.prepare_commit({T0: at(5)})
     offsets.prepare_commit({T0: at(6)})
     offsets.commit_failed(T0, at(6))
-    offsets.commit_appended(T0, CommittedOffset(0, at(5)))
+    offsets.commit_appended({T0: at(5)}, 0)
     assert offsets.get(T0) == at(5)
 
 
@@ -73,8 +73,8 @@ def test_the_place_in_the_log_decides_not_the_order_of_answers() -> None:
     offsets = GroupOffsets()
     offsets.prepare_commit({T0: at(5)})
     offsets.prepare_commit({T0: at(6)})
-    offsets.commit_appended(T0, CommittedOffset(1, at(6)))
-    offsets.commit_appended(T0, CommittedOffset(0, at(5)))
+    offsets.commit_appended({T0: at(6)}, 1)
+    offsets.commit_appended({T0: at(5)}, 0)
     assert offsets.get(T0) == at(6)
 
 
@@ -82,7 +82,7 @@ def test_a_partition_deleted_while_its_commit_is_under_way_stays_deleted() -> No
     offsets = GroupOffsets()
     offsets.prepare_commit({T0: at(5)})
     assert offsets.remove([T0]) == []
-    offsets.commit_appended(T0, CommittedOffset(0, at(5)))
+    offsets.commit_appended({T0: at(5)}, 0)
     assert offsets.get(T0) is None
     assert not offsets
 
@@ -314,7 +314,7 @@ def test_the_committed_offset_is_the_last_of_the_log_whatever_the_order_of_answe
     random.shuffle(answers)  # type: ignore[attr-defined]
     for key, value, record_offset, succeeds in answers:
         if succeeds:
-            offsets.commit_appended(key, CommittedOffset(record_offset, value))
+            offsets.commit_appended({key: value}, record_offset)
             expected[key] = max(record_offset, expected.get(key, -1))
         else:
             offsets.commit_failed(key, value)

@@ -88,8 +88,8 @@ def test_records_of_one_request_are_those_of_each_offset(
     records = OffsetRecords("g", metadata_version)
     for key, position, epoch, metadata, expire_ms in commits:
         offset = OffsetAndMetadata(position, T, epoch, metadata, expire_ms)
-        assert records.key(key) == offset_commit_key("g", key)
-        assert records.value(offset) == offset_commit_value(offset, metadata_version)
+        expected = offset_commit_key("g", key), offset_commit_value(offset, metadata_version)
+        assert records.key_and_value(key, offset) == expected
 
 
 def test_offset_value_with_a_retention_of_its_own_is_version_1_and_has_no_leader_epoch() -> None:

@@ -115,6 +115,8 @@ class LogAgainstModel(RuleBasedStateMachine):
     def ends_agree(self) -> None:
         if hasattr(self, "log"):
             assert self.log.log_end_offset == self.end
+            active = self.log.segments.active
+            assert self.log.local_log.end_offset_metadata == (self.end, active.base_offset, active.records.size)
             assert self.log.log_start_offset == self.start
             assert self.start <= self.log.last_stable_offset <= self.log.high_watermark <= self.end
 
