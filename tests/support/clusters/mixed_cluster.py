@@ -17,6 +17,7 @@ from odradek.protocol.messages.alter_partition_reassignments import (
 )
 from odradek.protocol.messages.elect_leaders import ElectLeadersRequest
 from odradek.protocol.messages.elect_leaders import TopicPartitions as ElectedPartitions
+from tests.support.admin import ADMIN_TIMEOUT_S
 from tests.support.clusters.cluster import SETTLE_TIMEOUT_S, Cluster
 from tests.support.disks.replica_files import log_files, partition_dirs
 from tests.support.loads.numbered_load import PARTITIONS, Load, check_acknowledged, check_complete, read_all
@@ -170,9 +171,21 @@ class Group:
             found.extend(message.value() for message in messages if message.error() is None)
             return len(found)
 
-        eventually(read_some, accept=lambda total: total >= count, timeout_s=SETTLE_TIMEOUT_S)
+        try:
+            eventually(read_some, accept=lambda total: total >= count, timeout_s=SETTLE_TIMEOUT_S)
+        except AssertionError as stuck:
+            raise AssertionError(f"{stuck}; {self._state()}") from None
         eventually(self._commit, timeout_s=SETTLE_TIMEOUT_S)
         return found
+
+    def _state(self) -> str:
+        """What the client believes, and what the leader answers: one of them is why nothing comes."""
+        assigned = self._consumer.assignment()
+        try:
+            bounds = [self._consumer.get_watermark_offsets(each, ADMIN_TIMEOUT_S, cached=False) for each in assigned]
+        except confluent_kafka.KafkaException as error:
+            return f"assigned {assigned}, positions {self._consumer.position(assigned)}, no watermarks: {error}"
+        return f"assigned {assigned}, positions {self._consumer.position(assigned)}, watermarks {bounds}"
 
     def _commit(self) -> bool:
         try:
