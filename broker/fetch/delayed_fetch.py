@@ -79,7 +79,7 @@ class DelayedFetch(DelayedOperation):
         self._has_looked = False
         if session is not None:
             session.waiting[self] = None
-            if len(session.awake) > len(results):
+            if len(session.awake) > len(results):  # not only those that were read
                 self._notice_late(session, refused)
 
     def _notice_late(self, session: FetchSession, refused: Collection[PartitionFetch]) -> None:

@@ -37,21 +37,14 @@ class FetchWakeups:
         if waiting:
             self._wake(topic_partition, waiting)
 
-    def log_end_moved(self, topic_partition: TopicPartition) -> None:
-        """Records were appended, and nothing else has changed: check the fetches that read to the log end. A thousand
-        consumers may wait for the high watermark meanwhile.
+    def wake_some(self, topic_partition: TopicPartition, *, reads_to_log_end: bool) -> None:
+        """Either the log end or the high watermark has moved, and nothing else: check the fetches that read to it. A
+        thousand consumers may wait for the high watermark while records are appended.
         """
         waiting = self._purgatory.waiting_under(topic_partition)
-        followers = [each for each in waiting if each.reads_to_log_end]
-        if followers:
-            self._wake(topic_partition, followers)
-
-    def high_watermark_moved(self, topic_partition: TopicPartition) -> None:
-        """Nothing else has changed: check the fetches that do not read to the log end."""
-        waiting = self._purgatory.waiting_under(topic_partition)
-        consumers = [each for each in waiting if not each.reads_to_log_end]
-        if consumers:
-            self._wake(topic_partition, consumers)
+        concerned = [each for each in waiting if each.reads_to_log_end is reads_to_log_end]
+        if concerned:
+            self._wake(topic_partition, concerned)
 
     def _wake(self, topic_partition: TopicPartition, waiting: list[DelayedFetch]) -> None:
         if len(waiting) > AT_ONCE:

@@ -277,7 +277,7 @@ class ReplicaManager:
                 if result.info.high_watermark_moved:
                     self.complete_delayed(topic_partition)
                 else:
-                    self._fetch_wakeups.log_end_moved(topic_partition)
+                    self._fetch_wakeups.wake_some(topic_partition, reads_to_log_end=True)
 
     def _all_reached(self, results: Mapping[TopicPartition, LogAppendResult]) -> bool:
         """Whether acks=-1 can be answered at once, as it always can without followers."""
@@ -377,7 +377,7 @@ class ReplicaManager:
             self.produce_purgatory.check_and_complete(topic_partition)
         if topic_partition in self.fetch_purgatory.watchers:
             if only_watermarks:
-                self._fetch_wakeups.high_watermark_moved(topic_partition)
+                self._fetch_wakeups.wake_some(topic_partition, reads_to_log_end=False)
             else:
                 self._fetch_wakeups.wake(topic_partition)
         if topic_partition in self.delete_records_purgatory.watchers:

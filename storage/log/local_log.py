@@ -4,7 +4,7 @@ Producers, epochs and watermarks belong to `UnifiedLog`, which owns this. The fi
 `.deleted` at once and unlinked after `file.delete.delay.ms`, because a consumer may still be reading them.
 
 Invariants: there is always an active segment; the log end offset is the offset of the next record, and only a
-truncation lowers it.
+truncation lowers it; `end_offset_metadata` is the end of the active segment, so whatever changes one moves the other.
 
 Kafka: LocalLog.
 """

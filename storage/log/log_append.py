@@ -92,13 +92,13 @@ def append_validated(
         segment.append(parts, last_offset, max_timestamp, last_offset, aborted)
     if leader_epoch != log.leader_epochs.latest_epoch:
         log.leader_epochs.assign(leader_epoch, first_offset)
-    local.log_end_offset = last_offset + 1  # LocalLog.move_end, written out
     end_position = segment.records.size
     if not messages:
         where = (first_offset, last_offset, end_position - size, size, max_timestamp)
         segment.appended = new_tuple(BatchPosition, where)
-    end = (last_offset + 1, segment.base_offset, end_position)
-    local.end_offset_metadata = new_tuple(LogOffsetMetadata, end)
+    # LocalLog.move_end, written out: one call less for each append.
+    local.log_end_offset = last_offset + 1
+    local.end_offset_metadata = new_tuple(LogOffsetMetadata, (last_offset + 1, segment.base_offset, end_position))
     if is_next and entry is not None:
         entry.add_next(last_offset, last_offset - first_offset, max_timestamp)
     elif info is not None:

@@ -49,7 +49,7 @@ BESIDE_APACHE: Final = (
     "spark",
     "floor",
 )
-"""Modules of beside_apache/: each prints tables of its own, of one measurement of each kind of brokers."""
+"""Modules of beside_apache/: each prints tables of its own, most of one measurement of each kind of brokers."""
 
 PARTS: Final = tuple(sorted(path.stem.removeprefix("bench_") for path in (HERE / "parts").glob("bench_*.py")))
 """Modules of parts/: each measures one part of Odradek, in a process of its own."""

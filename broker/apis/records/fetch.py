@@ -262,7 +262,8 @@ def _respond(
                 records.release()
             ctx.reply(context.throttled(throttle_ms))
             return False
-    now_ms = ctx.received_ms if context.session is not None else broker.clock.monotonic_ms()  # of a new session
+    # Only a new session needs the time of its answer.
+    now_ms = ctx.received_ms if context.session is not None else broker.clock.monotonic_ms()
     response = yield from context.respond(answers, now_ms, refused)
     response.node_endpoints = list(endpoints.values())
     stats = broker.replica_manager.partitions.topic_stats

@@ -4,8 +4,9 @@ The server below does only what no broker can leave out: it receives a frame, co
 it an offset, writes it to a file and answers. It knows where the batch is in the frame, and its answer is prepared. It
 decodes nothing, keeps no index, has no limits, errors, metrics, timers, followers or other connections.
 
-Each gets the same frame from the same client, one at a time, in turn; the brokers get `WARM_UP_BYTES` or
-`WARM_UP_REQUESTS` before. The last column is what a broker on asyncio cannot get below, in times of Apache Kafka.
+Each gets the same frame from the same client, one at a time, in turn. Before, the brokers get `WARM_UP_REQUESTS`, or
+`WARM_UP_BYTES` if that is less. The last column is what a broker on asyncio cannot get below, in times of Apache
+Kafka's figure.
 """
 
 from __future__ import annotations

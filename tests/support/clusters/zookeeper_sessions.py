@@ -64,15 +64,15 @@ class Line:
 
 
 class _Taker:
-    """A client that takes over a session and closes it."""
+    """A client that takes over a session and closes it. `is_over` is EXPIRED if the server did not know the session."""
 
-    def __init__(self) -> None:
-        loop = asyncio.get_running_loop()
-        self.has_it: asyncio.Future[Session] = loop.create_future()
-        self.is_over: asyncio.Future[End] = loop.create_future()
+    def __init__(self, hosts: str, session: Session) -> None:
+        self.is_over: asyncio.Future[End] = asyncio.get_running_loop().create_future()
+        self._connection = KazooConnection(ZooKeeperSettings(hosts=hosts), session, self)
+        self._connection.start()
 
     def connected(self, session: Session) -> None:
-        self.has_it.set_result(session)
+        self._connection.end_session()
 
     def watch_event(self, event: WatchEvent) -> None:
         pass
@@ -102,15 +102,6 @@ async def expire_session(hosts: str, tree: ZooKeeperTree) -> None:
     renewal, session = _Renewal(), tree._session
     assert session is not None
     tree.add_session_listener(renewal)
-    while await _closed(hosts, session) is not End.EXPIRED:
+    while await _Taker(hosts, session).is_over is not End.EXPIRED:
         pass
     await renewal.is_done
-
-
-async def _closed(hosts: str, session: Session) -> End:
-    """Take over a session and close it. How the connection ended: EXPIRED if the server did not know the session."""
-    taker = _Taker()
-    connection = KazooConnection(ZooKeeperSettings(hosts=hosts), session, taker)
-    taker.has_it.add_done_callback(lambda _: connection.end_session())
-    connection.start()
-    return await taker.is_over

@@ -21,6 +21,7 @@ from typing import Any
 import confluent_kafka
 import kafka
 
+import tests.support.loads.kafka_python_sockets  # noqa: F401 - for its effect
 from tests.support.loads.group_member import Owned
 
 LEAVE_TIMEOUT_S = 30
