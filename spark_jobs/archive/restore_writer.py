@@ -42,6 +42,7 @@ SHOWN_TIMEOUT_S = 5.0
 BATCH_BYTES = 32 * 1024 * 1024
 """A batch ends here at the latest: keys and values in the memory of the client."""
 FULL_QUEUE_WAIT_S = 0.1
+FATAL = "the client has ended with a fatal error"
 LEAST_TIMESTAMP_MS = 1
 """librdkafka takes 0 for `now`: a record of 1970-01-01T00:00:00.000 gets this."""
 COLUMNS = (
@@ -212,7 +213,7 @@ class TargetWriter:
             import confluent_kafka
 
             # Fenced, or no broker answers: the next writer of this partition aborts it.
-            with suppress(confluent_kafka.KafkaException):
+            with suppress(confluent_kafka.KafkaException, SystemError):
                 self._producer.abort_transaction(TIMEOUT_S)
 
     def _produce(self, record: ArchivedRecord, headers: Headers) -> None:
@@ -230,12 +231,12 @@ class TargetWriter:
                     timestamp=timestamp_ms,
                 )
             except BufferError:
-                self._producer.poll(FULL_QUEUE_WAIT_S)
+                self._serve(self._producer.poll, FULL_QUEUE_WAIT_S)
             except confluent_kafka.KafkaException:  # also when an earlier record has failed: that error says more
                 self._flush()
                 raise
             else:
-                self._producer.poll(0)
+                self._serve(self._producer.poll, 0)
                 return
 
     def _commit(self) -> None:
@@ -252,11 +253,24 @@ class TargetWriter:
 
     def _flush(self) -> None:
         """Wait for the acknowledgement of each record. Raises: JobError if one failed."""
-        unsent = self._producer.flush(TIMEOUT_S)
+        unsent = self._serve(self._producer.flush, TIMEOUT_S)
         if unsent and self._failure is None:
             self._failure = f"no acknowledgement in {TIMEOUT_S:.0f} s"
         if self._failure is not None:
             raise JobError(f"records for {self._target} were not written: {self._failure}")
+
+    def _serve(self, wait: Callable[[float], int], timeout_s: float) -> int:
+        """Let the client call `_delivered`. Raises: KafkaException or JobError after a fatal error.
+
+        confluent-kafka sets the exception of a fatal error and goes on to call `_delivered` while it is pending. Its
+        call then may end with a SystemError instead. A transactional client raises its fatal error again in each call.
+        """
+        try:
+            return wait(timeout_s)
+        except SystemError as error:
+            if self._settings.exactly_once:
+                self._producer.begin_transaction()
+            raise JobError(f"records for {self._target} were not written: {self._failure or FATAL}") from error
 
     def _delivered(self, error: confluent_kafka.KafkaError | None, _: confluent_kafka.Message) -> None:
         import confluent_kafka

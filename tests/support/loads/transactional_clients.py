@@ -95,7 +95,7 @@ class ConfluentProducer:
 
     def send(self, topic: str, value: str) -> None:
         self.guarded(lambda: self._producer.produce(topic, value.encode(), partition=0))
-        self._producer.flush(TIMEOUT_S)
+        self.guarded(self._producer.flush, TIMEOUT_S)
 
     def send_offsets(self, offsets: list[confluent_kafka.TopicPartition], group_metadata: object) -> None:
         self.guarded(self._producer.send_offsets_to_transaction, offsets, group_metadata, TIMEOUT_S)

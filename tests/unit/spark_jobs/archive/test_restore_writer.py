@@ -31,6 +31,8 @@ class Cluster:
         self.full_queues = 0
         self.is_refusing = False
         self.delivery_error: str | None = None
+        self.fatal_error: confluent_kafka.KafkaError | None = None
+        self.is_fatal_when_polled = False
         self.commit_errors: list[confluent_kafka.KafkaError] = []
 
 
@@ -43,6 +45,8 @@ class FakeProducer:
         self.cluster.calls.append(f"init {self.config['transactional.id']}")
 
     def begin_transaction(self) -> None:
+        if self.cluster.fatal_error is not None and "SystemError" in self.cluster.calls:
+            raise confluent_kafka.KafkaException(self.cluster.fatal_error)
         self.cluster.calls.append("begin")
 
     def produce(self, topic: str, value: bytes | None, key: bytes | None, **more: object) -> None:
@@ -55,7 +59,15 @@ class FakeProducer:
             f"{topic}:{more['partition']} {value!r} {key!r} {more['timestamp']} {more['headers']}"
         )
 
-    def poll(self, _: float) -> None: ...
+    def poll(self, _: float) -> None:
+        if self.cluster.is_fatal_when_polled:
+            self.fail()
+
+    def fail(self) -> None:
+        """As confluent-kafka does when it has called `on_delivery` with the exception of a fatal error pending."""
+        if self.cluster.fatal_error is not None:
+            self.cluster.calls.append("SystemError")
+            raise SystemError("<method 'flush' of 'cimpl.Producer' objects> returned NULL without setting an exception")
 
     def flush(self, _: float) -> int:
         self.cluster.calls.append("flush")
@@ -64,6 +76,7 @@ class FakeProducer:
             purged, failed = confluent_kafka.KafkaError._PURGE_QUEUE, confluent_kafka.KafkaError._MSG_TIMED_OUT
             for code, text in ((purged, "purged"), (failed, self.cluster.delivery_error), (purged, "purged")):
                 self.config["on_delivery"](confluent_kafka.KafkaError(code, text), None)  # type: ignore[operator]
+        self.fail()
         return 0
 
     def send_offsets_to_transaction(self, offsets: list[str], group: str, _: float) -> None:
@@ -212,6 +225,20 @@ def test_a_producer_that_refuses_records_after_a_failed_one_gives_the_first_erro
     cluster.delivery_error = None
     with pytest.raises(JobError, match=r"^records for t:0 were not written: Local: Erroneous state$"):
         list(write_records([record(0)], settings(exactly_once=True)))
+
+
+@pytest.mark.parametrize("is_polled", [False, True])
+def test_a_fatal_error_that_the_library_has_lost_is_told(cluster: Cluster, is_polled: bool) -> None:
+    cluster.is_fatal_when_polled = is_polled
+    cluster.fatal_error = confluent_kafka.KafkaError(confluent_kafka.KafkaError._FENCED, "newer", True)
+    with pytest.raises(JobError, match=r"^records for t:0 were not written: another restore with the same group"):
+        list(write_records([record(0)], settings(exactly_once=True)))
+    assert cluster.calls[-2:] == ["abort", "close"]
+    with pytest.raises(JobError, match=r"^records for t:0 were not written: the client has ended with a fatal error$"):
+        list(write_records([record(0)], settings(exactly_once=False)))
+    cluster.is_fatal_when_polled, cluster.delivery_error = False, "Broker: Out of order sequence"
+    with pytest.raises(JobError, match=r"^records for t:0 were not written: Broker: Out of order sequence$"):
+        list(write_records([record(0)], settings(exactly_once=False)))
 
 
 def test_a_commit_is_repeated_when_it_may_be_and_else_aborted(cluster: Cluster) -> None:
