@@ -144,10 +144,16 @@ def is_passing(error: confluent_kafka.KafkaException) -> bool:
 
 
 class Group:
-    """A consumer group that commits the offsets it is given."""
+    """A consumer group that commits the offsets it is given.
+
+    `metadata.recovery.strategy` stays at librdkafka's default, `rebootstrap`: before its first UpdateMetadata, Apache
+    Kafka's broker answers Metadata without any broker. librdkafka then removes all brokers that it knows, and with
+    `none` it never asks one again.
+    """
 
     def __init__(self, cluster: Cluster, name: str, topic: str) -> None:
         self._topic = topic
+        self._errors: list[str] = []
         cluster.await_known(topic)  # a client asks for an unknown topic again only after minutes
         self._consumer = confluent_kafka.Consumer(
             {
@@ -155,7 +161,7 @@ class Group:
                 "group.id": name,
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
-                "metadata.recovery.strategy": "none",  # the other may forget the coordinator for good
+                "error_cb": lambda error: self._errors.append(str(error)),
                 **COMMITS_WHILE_COORDINATORS_MOVE,
                 "log_level": 0,
             }
@@ -167,8 +173,12 @@ class Group:
         found: list[bytes] = []
 
         def read_some() -> int:
-            messages = self._consumer.consume(count - len(found), 1)
-            found.extend(message.value() for message in messages if message.error() is None)
+            for message in self._consumer.consume(count - len(found), 1):
+                error = message.error()
+                if error is None:
+                    found.append(message.value())
+                else:
+                    self._errors.append(str(error))
             return len(found)
 
         try:
@@ -181,11 +191,12 @@ class Group:
     def _state(self) -> str:
         """What the client believes, and what the leader answers: one of them is why nothing comes."""
         assigned = self._consumer.assignment()
+        known = f"errors {self._errors}, assigned {assigned}, positions {self._consumer.position(assigned)}"
         try:
             bounds = [self._consumer.get_watermark_offsets(each, ADMIN_TIMEOUT_S, cached=False) for each in assigned]
         except confluent_kafka.KafkaException as error:
-            return f"assigned {assigned}, positions {self._consumer.position(assigned)}, no watermarks: {error}"
-        return f"assigned {assigned}, positions {self._consumer.position(assigned)}, watermarks {bounds}"
+            return f"{known}, no watermarks: {error}"
+        return f"{known}, watermarks {bounds}"
 
     def _commit(self) -> bool:
         try:
