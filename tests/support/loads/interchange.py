@@ -39,6 +39,13 @@ SETTINGS: Final[Mapping[str, str]] = {
     "zookeeper.session.timeout.ms": "18000",  # Kafka's default: a broker without a core must not lose its session
 }
 COMMAND_TIMEOUT_S: Final = 30
+RETENTION_BEFORE_THE_CLEANER: Final = re.compile(
+    r"^.* ERROR Uncaught exception in scheduled task 'kafka-log-retention' .*\n"
+    r"java\.lang\.IllegalStateException: Compaction for partition \S+ cannot be resumed since it is not paused\.$",
+    re.MULTILINE,
+)
+"""Apache Kafka schedules retention before it makes the log cleaner. If the first run comes to its end after that, it
+resumes what it has not paused (`LogManager.cleanupLogs`). The next run does what this one has not done."""
 
 
 class Relay:
@@ -140,7 +147,8 @@ def run_leg(relay: Relay, ledger: Ledger, target: Target, before: Ending, ending
     eventually(lambda: cleaned_up_to(relay.log_dir, "compacted"), accept=lambda offset: offset > last - 20)
     ledger.check(broker)
     ledger.check_identities(broker)
-    errors = [line for line in broker.log_text().splitlines() if "ERROR" in line]
+    log = RETENTION_BEFORE_THE_CLEANER.sub("", broker.log_text())
+    errors = [line for line in log.splitlines() if "ERROR" in line]
     assert not errors, errors
     assert "is in use" in relay.copy_metadata(target, OTHER[target])
     relay.end(target, ending)
