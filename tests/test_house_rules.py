@@ -79,6 +79,7 @@ NAMED_BY_TESTS_ALONE: dict[str, str] = {
     "broker/network/frames/answer_receiver.py": "asyncio calls it",
     "broker/network/connection/connection.py": "asyncio calls it",
     "broker/network/frames/large_frame_receiver.py": "asyncio calls it",
+    "broker/network/frames/chunk_receiver.py": "asyncio calls it",
     "broker/zookeeper/connection.py": "asyncio calls it",
     "spark_jobs/kafka_log/source.py": "Spark calls it",
     "controller/tree/zookeeper_connection.py": "kazoo calls it",

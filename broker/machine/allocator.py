@@ -3,7 +3,7 @@
 An allocation of `MMAP_THRESHOLD_BYTES` or more gets pages of its own, which grow without a copy and go back to the
 system when it is freed. glibc raises that threshold to the largest block that was ever freed, up to 32 MB; then one
 large request is enough for long arrays to be made in the heap from there on, where each growth copies them and leaves a
-hole. What a request of 1 MB needs at its peak was 26 MB instead of 19.
+hole. What a request of 1 MB needs at its peak was 26 MB instead of 12.
 
 Free memory at the end of the heap goes back to the system when there is more of it than `TRIM_THRESHOLD_BYTES`. With
 glibc's 128 KB this happens, and the pages are cleared again, for almost every Produce request with batches of 128 KB,
@@ -18,10 +18,8 @@ from __future__ import annotations
 import os
 from typing import Final
 
-MMAP_THRESHOLD_BYTES: Final = 272 * 1024
-"""The event loops read into blocks of 256 KB, one for each read and, with TLS, for each record of 16 KB. Those are to
-come from the heap: pages of their own would double the processor time of a Produce over TLS.
-"""
+MMAP_THRESHOLD_BYTES: Final = 256 * 1024
+"""uvloop's buffer of a TLS connection has this size. Were it in the heap, it would leave holes there."""
 TRIM_THRESHOLD_BYTES: Final = 4 << 20
 
 _M_TRIM_THRESHOLD: Final = -1

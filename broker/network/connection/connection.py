@@ -148,13 +148,13 @@ class Connection(asyncio.Protocol):
     # -- what the event loop calls
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        transport = cast("asyncio.Transport", transport)
-        self._transport = transport
+        self._transport = transport = cast("asyncio.Transport", transport)
         if self._close_reason is not None:  # closed before the loop connected it: `max.connections` was exceeded
             transport.abort()
             return
         self.client_host, self.client_port = host_and_port(transport.get_extra_info("peername"), self.client_host)
         self.local_host, self.local_port = host_and_port(transport.get_extra_info("sockname"))
+        transport.set_protocol(self._owner.receiver_of(self))
         transport.set_write_buffer_limits(high=int(self.security_protocol.has_tls))  # with TLS 0 would block
         bypass = transport.get_extra_info("sslcontext") is None and transport.get_extra_info("socket") is not None
         open_direct = partial(self._owner.open_direct, transport) if bypass else None
@@ -358,7 +358,7 @@ class Connection(asyncio.Protocol):
                 self._pause_reading()
             return
         if self._transport is not None:
-            self._transport.set_protocol(self)
+            self._transport.set_protocol(self._owner.receiver_of(self))
         assert self._next_frame is None, "a large frame is received only while no earlier frame waits"
         self._next_frame = request
         self._process()
@@ -482,7 +482,7 @@ class Connection(asyncio.Protocol):
         if self._is_reading_paused:
             self._is_reading_paused = False
             transport.resume_reading()
-        if self._frames.wants_direct_receive and transport.get_protocol() is self:
+        if self._frames.wants_direct_receive and not isinstance(transport.get_protocol(), LargeFrameReceiver):
             transport.set_protocol(LargeFrameReceiver(self))
 
     def _pause_reading(self) -> None:

@@ -47,6 +47,9 @@ class ConnectionOwner(Protocol[ConnectionT]):
     def open_direct(self, transport: asyncio.Transport) -> DirectSocket:
         """A second descriptor of the transport's socket."""
 
+    def receiver_of(self, connection: ConnectionT) -> asyncio.BaseProtocol:
+        """What the event loop gives the connection's bytes to: the connection, or what receives in its place."""
+
     def identify(self, connection: ConnectionT) -> None:
         """Set the principal of a client that does not use SASL, or abort the connection."""
 

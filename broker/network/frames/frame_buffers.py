@@ -22,6 +22,9 @@ MAX_KEPT_BUFFER_BYTES: Final = 4 << 20
 MAX_KEPT_BYTES: Final = 16 << 20
 
 FIRST_CAPACITY: Final = 1 << 20
+SHARED_BYTES: Final = 128 * 1024
+"""Half of what both event loops read from a socket at once: a copy of all of it comes from the heap."""
+
 GROWTH: Final = 4
 """Growth factor of a full buffer. Pages that were never written cost address space only."""
 
@@ -29,12 +32,20 @@ GROWTH: Final = 4
 class FrameBuffers:
     """Shared by the connections of a server."""
 
-    __slots__ = ("_kept", "_kept_bytes")
+    __slots__ = ("_kept", "_kept_bytes", "_shared")
 
     def __init__(self) -> None:
         self._kept: deque[mmap.mmap] = deque()
         """Used buffers, the last used at the right; views of some still exist."""
         self._kept_bytes = 0
+        self._shared: memoryview | None = None
+
+    @property
+    def shared(self) -> memoryview:
+        """`SHARED_BYTES` for what one read brings, until it is copied; made at the first use."""
+        if self._shared is None:
+            self._shared = memoryview(bytearray(SHARED_BYTES))
+        return self._shared
 
     def take(self, size: int) -> mmap.mmap:
         """A buffer without views for a frame of `size` bytes; `grow` makes it large enough."""

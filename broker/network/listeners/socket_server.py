@@ -391,6 +391,14 @@ class SocketServer:
         self._timer.add(task)
         return task
 
+    def receiver_of(self, connection: Connection) -> asyncio.BaseProtocol:
+        is_uvloop = not isinstance(asyncio.get_running_loop(), asyncio.BaseEventLoop)
+        if is_uvloop and not connection.security_protocol.has_tls:
+            return connection
+        from odradek.broker.network.frames.chunk_receiver import ChunkReceiver  # usually not needed
+
+        return ChunkReceiver(connection, self.frame_buffers.shared)
+
     def identify(self, connection: Connection) -> None:
         self._principals.identify(connection)
 

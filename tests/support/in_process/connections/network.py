@@ -226,6 +226,9 @@ class FakeOwner:
     def open_direct(self, transport: object) -> FakeDirectSocket:
         return self.direct_sockets[transport]
 
+    def receiver_of(self, connection: Connection) -> asyncio.BaseProtocol:
+        return connection
+
     def identify(self, connection: Connection) -> None: ...
 
     def watch_idle(self, connection: Connection) -> TimerTask | None:
