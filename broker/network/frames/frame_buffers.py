@@ -22,8 +22,8 @@ MAX_KEPT_BUFFER_BYTES: Final = 4 << 20
 MAX_KEPT_BYTES: Final = 16 << 20
 
 FIRST_CAPACITY: Final = 1 << 20
-SHARED_BYTES: Final = 128 * 1024
-"""Half of what both event loops read from a socket at once: a copy of all of it comes from the heap."""
+SHARED_BYTES: Final = 240 * 1024
+"""Nearly what both event loops read from a socket at once. A copy of all of it comes from the heap (`allocator.py`)."""
 
 GROWTH: Final = 4
 """Growth factor of a full buffer. Pages that were never written cost address space only."""

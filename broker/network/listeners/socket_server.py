@@ -123,6 +123,8 @@ class SocketServer:
         """Name of a listener -> its acceptor, from `open` on."""
         self._protocols: dict[str, SecurityProtocol] = {}
         """Name of a listener -> its protocol, also of listeners that are gone."""
+        self._loop_reads_into_blocks = False
+        """Also without TLS, see `frames/chunk_receiver.py`: as asyncio's own loop does. Known from `open` on."""
         self._is_accepting = False
         self._is_stopped = False
         self._tls = tls
@@ -137,6 +139,7 @@ class SocketServer:
 
     async def open(self) -> tuple[EndPoint, ...]:
         """Bind and listen on every listener, or on none. Raises: StartupError."""
+        self._loop_reads_into_blocks = isinstance(asyncio.get_running_loop(), asyncio.BaseEventLoop)
         await self._quotas.start()
         self._load_authentications()
         self._principals.load_listeners()
@@ -392,8 +395,7 @@ class SocketServer:
         return task
 
     def receiver_of(self, connection: Connection) -> asyncio.BaseProtocol:
-        is_uvloop = not isinstance(asyncio.get_running_loop(), asyncio.BaseEventLoop)
-        if is_uvloop and not connection.security_protocol.has_tls:
+        if not (self._loop_reads_into_blocks or connection.security_protocol.has_tls):
             return connection
         from odradek.broker.network.frames.chunk_receiver import ChunkReceiver  # usually not needed
 

@@ -14,6 +14,7 @@ from odradek.broker.machine import allocator
 COUNT_MAPPED_BLOCKS = """
     import ctypes, sys
     from odradek.broker.machine.allocator import MMAP_THRESHOLD_BYTES, set_thresholds
+    from odradek.broker.network.frames.frame_buffers import SHARED_BYTES
 
     class MallInfo(ctypes.Structure):
         _fields_ = [(name, ctypes.c_int) for name in (
@@ -27,7 +28,7 @@ COUNT_MAPPED_BLOCKS = """
     before = libc.mallinfo().hblks
     large = bytearray(MMAP_THRESHOLD_BYTES)
     after_large = libc.mallinfo().hblks
-    small = bytes(256 * 1024)  # what the event loops read into
+    small = bytes(SHARED_BYTES)  # the most that a connection keeps of one read
     print(is_set, after_large - before, libc.mallinfo().hblks - after_large)
 """
 
