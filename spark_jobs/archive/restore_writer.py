@@ -212,7 +212,8 @@ class TargetWriter:
         if self._in_transaction:
             import confluent_kafka
 
-            # Fenced, or no broker answers: the next writer of this partition aborts it.
+            # Fenced (perhaps a SystemError, see `_serve`), or no broker answers: the next writer of this partition
+            # aborts it.
             with suppress(confluent_kafka.KafkaException, SystemError):
                 self._producer.abort_transaction(TIMEOUT_S)
 
@@ -257,20 +258,23 @@ class TargetWriter:
         if unsent and self._failure is None:
             self._failure = f"no acknowledgement in {TIMEOUT_S:.0f} s"
         if self._failure is not None:
-            raise JobError(f"records for {self._target} were not written: {self._failure}")
+            raise self._not_written(self._failure)
 
     def _serve(self, wait: Callable[[float], int], timeout_s: float) -> int:
         """Let the client call `_delivered`. Raises: KafkaException or JobError after a fatal error.
 
-        confluent-kafka sets the exception of a fatal error and goes on to call `_delivered` while it is pending. Its
-        call then may end with a SystemError instead. A transactional client raises its fatal error again in each call.
+        confluent-kafka sets the exception of a fatal error, and may call `_delivered` before it raises it. `wait` then
+        may raise a SystemError instead. A transactional client raises its fatal error again in each call.
         """
         try:
             return wait(timeout_s)
         except SystemError as error:
             if self._settings.exactly_once:
                 self._producer.begin_transaction()
-            raise JobError(f"records for {self._target} were not written: {self._failure or FATAL}") from error
+            raise self._not_written(self._failure or FATAL) from error
+
+    def _not_written(self, reason: str) -> JobError:
+        return JobError(f"records for {self._target} were not written: {reason}")
 
     def _delivered(self, error: confluent_kafka.KafkaError | None, _: confluent_kafka.Message) -> None:
         import confluent_kafka

@@ -48,7 +48,7 @@ class ConnectionOwner(Protocol[ConnectionT]):
         """A second descriptor of the transport's socket."""
 
     def receiver_of(self, connection: ConnectionT) -> asyncio.BaseProtocol:
-        """What the event loop gives the connection's bytes to: the connection, or what receives in its place."""
+        """The protocol that receives while no large frame is received: the connection, or another in its place."""
 
     def identify(self, connection: ConnectionT) -> None:
         """Set the principal of a client that does not use SASL, or abort the connection."""

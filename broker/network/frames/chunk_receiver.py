@@ -1,8 +1,8 @@
-"""Receives what one read of a connection brings through a buffer that all connections share.
+"""Receives each read into one buffer, which all connections of a server share, and gives the connection a copy.
 
-Without it the event loops make a block of 256 KB for each read, and cut it to what was read. With TLS that is a block
-for each record of at most 16 KB: 16 of them, with holes, for one read of the socket. uvloop without TLS has such a
-buffer itself.
+Otherwise the event loops make a block of 256 KB for each read, and cut it to what was read. With TLS they make one for
+each record of at most 16 KB: 16 blocks, with holes between, for one read of the socket. Without TLS uvloop needs none
+of this: it has such a buffer itself.
 """
 
 from __future__ import annotations

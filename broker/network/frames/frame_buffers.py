@@ -21,10 +21,10 @@ MAX_KEPT_BUFFER_BYTES: Final = 4 << 20
 
 MAX_KEPT_BYTES: Final = 16 << 20
 
-FIRST_CAPACITY: Final = 1 << 20
 SHARED_BYTES: Final = 240 * 1024
 """Nearly what both event loops read from a socket at once. A copy of all of it comes from the heap (`allocator.py`)."""
 
+FIRST_CAPACITY: Final = 1 << 20
 GROWTH: Final = 4
 """Growth factor of a full buffer. Pages that were never written cost address space only."""
 
@@ -42,7 +42,7 @@ class FrameBuffers:
 
     @property
     def shared(self) -> memoryview:
-        """`SHARED_BYTES` for what one read brings, until it is copied; made at the first use."""
+        """`SHARED_BYTES`, for what a read brings until it is copied (`chunk_receiver.py`); made at the first use."""
         if self._shared is None:
             self._shared = memoryview(bytearray(SHARED_BYTES))
         return self._shared

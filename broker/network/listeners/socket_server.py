@@ -124,7 +124,8 @@ class SocketServer:
         self._protocols: dict[str, SecurityProtocol] = {}
         """Name of a listener -> its protocol, also of listeners that are gone."""
         self._loop_reads_into_blocks = False
-        """Also without TLS, see `frames/chunk_receiver.py`: as asyncio's own loop does. Known from `open` on."""
+        """Whether the event loop makes a block for each read also without TLS, as asyncio's own loop does
+        (`frames/chunk_receiver.py`). Known from `open` on."""
         self._is_accepting = False
         self._is_stopped = False
         self._tls = tls
