@@ -15,7 +15,7 @@ KafkaController.doControlledShutdown, KafkaController.processBrokerChange.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from odradek.controller import partition_reassignment
@@ -192,16 +192,11 @@ async def process_leader_and_isr_response(
         return
     offline: set[TopicPartition] = set()
     online: set[TopicPartition] = set()
-    for topic in response.topics:
-        name = controllership.context.topic_names.get(topic.topic_id)
-        if name is None:
-            continue
-        for error in topic.partition_errors:
-            partition = TopicPartition(name, error.partition_index)
-            if error.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
-                offline.add(partition)
-            elif error.error_code == ErrorCode.NONE:
-                online.add(partition)
+    for partition, error_code in _partition_errors(response, controllership.context.topic_names):
+        if error_code == ErrorCode.KAFKA_STORAGE_ERROR:
+            offline.add(partition)
+        elif error_code == ErrorCode.NONE:
+            online.add(partition)
     known = controllership.context.replicas_on_offline_dirs.get(broker_id, frozenset())
     current = (known - online) | offline
     controllership.context.replicas_on_offline_dirs[broker_id] = frozenset(current)
@@ -209,3 +204,19 @@ async def process_leader_and_isr_response(
     if newly_offline:
         logger.info("Mark replicas %s on broker %d as offline", ",".join(map(str, newly_offline)), broker_id)
         await on_replicas_become_offline(controllership, [PartitionAndReplica(p, broker_id) for p in newly_offline])
+
+
+def _partition_errors(
+    response: LeaderAndIsrResponse, topic_names: Mapping[bytes, str]
+) -> Iterator[tuple[TopicPartition, int]]:
+    """The error code of each partition: by topic id since version 5, by topic name before.
+
+    Kafka: LeaderAndIsrResponse.partitionErrors.
+    """
+    for error in response.partition_errors:
+        yield TopicPartition(error.topic_name, error.partition_index), error.error_code
+    for topic in response.topics:
+        name = topic_names.get(topic.topic_id)
+        if name is not None:
+            for error in topic.partition_errors:
+                yield TopicPartition(name, error.partition_index), error.error_code

@@ -19,7 +19,7 @@ from odradek.controller.channels import OnResponse
 from odradek.controller.controller import Controller
 from odradek.controller.model.broker_info import Broker, BrokerInfo, EndPoint, SecurityProtocol
 from odradek.controller.model.controller_config import ControllerConfig
-from odradek.controller.states.request_batch import ControlRequest, ControlResponse
+from odradek.controller.states.request_batch import FIRST_VERSION_WITH_TOPIC_IDS, ControlRequest, ControlResponse
 from odradek.controller.tree.embedded_tree import EmbeddedTree, TreeDatabase
 from odradek.controller.znodes.metadata_client import MetadataClient
 from odradek.controller.znodes.registration import create_base_nodes
@@ -37,6 +37,7 @@ from odradek.protocol.messages.stop_replica import (
     StopReplicaResponse,
 )
 from odradek.protocol.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+from odradek.protocol.metadata_version import LATEST_PRODUCTION
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import ManualClock
 from odradek.timer.histogram import Histogram
@@ -54,6 +55,7 @@ class FakeBroker:
         self.requests: list[ControlRequest] = []
         self.leaders: dict[TopicPartition, int] = {}
         self.storage_errors: set[TopicPartition] = set()
+        self.metadata_version = LATEST_PRODUCTION
         self.answers = True
         self.tree: EmbeddedTree | None = None
         self.controller: Controller | None = None
@@ -83,23 +85,22 @@ class FakeBroker:
                 return StopReplicaResponse(partition_errors=errors)
 
     def _start_replicas(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
-        return LeaderAndIsrResponse(
-            topics=[
-                LeaderAndIsrTopicError(
-                    topic_id=topic.topic_id,
-                    partition_errors=[
-                        LeaderAndIsrPartitionError(
-                            partition_index=p.partition_index,
-                            error_code=56
-                            if TopicPartition(topic.topic_name, p.partition_index) in self.storage_errors
-                            else 0,
-                        )
-                        for p in topic.partition_states
-                    ],
-                )
-                for topic in request.topic_states
-            ]
-        )
+        topics = [
+            LeaderAndIsrTopicError(
+                topic_id=topic.topic_id,
+                partition_errors=[self._started(topic.topic_name, p.partition_index) for p in topic.partition_states],
+            )
+            for topic in request.topic_states
+        ]
+        if self.metadata_version.leader_and_isr_request_version < FIRST_VERSION_WITH_TOPIC_IDS:
+            return LeaderAndIsrResponse(
+                partition_errors=[error for topic in topics for error in topic.partition_errors]
+            )
+        return LeaderAndIsrResponse(topics=topics)
+
+    def _started(self, topic: str, partition: int) -> LeaderAndIsrPartitionError:
+        error = 56 if TopicPartition(topic, partition) in self.storage_errors else 0
+        return LeaderAndIsrPartitionError(topic_name=topic, partition_index=partition, error_code=error)
 
     def _update_metadata(self, request: UpdateMetadataRequest) -> None:
         for topic in request.topic_states:
@@ -210,12 +211,14 @@ class ControllerCluster:
         broker = self.brokers.get(broker_id)
         if broker is None:
             broker = self.brokers[broker_id] = FakeBroker(broker_id, rack)
+        controller_config = ControllerConfig(broker_id=broker_id, **config)
+        broker.metadata_version = controller_config.metadata_version
         broker.tree = await self.database.connect()
         await create_base_nodes(MetadataClient(broker.tree))
         controller = broker.controller = Controller(
             tree=broker.tree,
             broker_info=broker.info,
-            config=ControllerConfig(broker_id=broker_id, **config),
+            config=controller_config,
             clock=self.clock,
             timer=self.timer,
             channel=RecordingChannels(self.brokers),

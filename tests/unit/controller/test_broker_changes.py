@@ -9,16 +9,17 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.leader_and_isr import LeaderAndIsrRequest
 from odradek.protocol.messages.stop_replica import StopReplicaRequest
 from odradek.protocol.messages.update_metadata import UpdateMetadataRequest
+from odradek.protocol.metadata_version import LATEST_PRODUCTION, OLDEST_BETWEEN_BROKERS, MetadataVersion
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.async_test import async_test
 from tests.support.clusters.controller_cluster import ControllerCluster, controller_cluster
 from tests.support.clusters.controller_states import shown
 
 
-async def three_brokers(cluster: ControllerCluster) -> None:
+async def three_brokers(cluster: ControllerCluster, metadata_version: MetadataVersion = LATEST_PRODUCTION) -> None:
     """Brokers 0 (the controller), 1 and 2; three partitions whose leaders are 1, 2 and 0."""
     for broker_id in range(3):
-        await cluster.start(broker_id)
+        await cluster.start(broker_id, metadata_version=metadata_version)
     await cluster.create("t", {0: [1, 2, 0], 1: [2, 0, 1], 2: [0, 1, 2]})
     cluster.take_requests()
 
@@ -147,10 +148,14 @@ async def test_controlled_shutdown_of_an_unknown_or_earlier_broker_is_refused() 
             assert refusal.value.code is code
 
 
+@pytest.mark.parametrize(
+    "metadata_version", [OLDEST_BETWEEN_BROKERS, MetadataVersion.IBP_2_8_IV1, LATEST_PRODUCTION]
+)
 @async_test
-async def test_replicas_on_a_failed_log_directory_go_offline() -> None:
+async def test_replicas_on_a_failed_log_directory_go_offline(metadata_version: MetadataVersion) -> None:
+    """Also when the response names topics instead of topic ids, as it does before 2.8-IV1."""
     async with controller_cluster() as cluster:
-        await three_brokers(cluster)
+        await three_brokers(cluster, metadata_version)
         failed = TopicPartition("t", 0)
         cluster.brokers[1].storage_errors.add(failed)
         await cluster.client.propagate_log_dir_event(1)
