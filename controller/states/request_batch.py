@@ -10,7 +10,8 @@ it reports it to clients, and stops replicas last.
 * Entries of one partition are merged: the latest state counts; `is_new` and `delete_partition` stay set once they were.
 * Requests go only to live brokers (including those shutting down); each has the broker epoch of its receiver.
 
-`inter.broker.protocol.version` decides the versions; requests in versions without topic ids have none.
+`inter.broker.protocol.version` decides the versions; requests in versions without topic ids or leader recovery states
+have none.
 
 Kafka: AbstractControllerBrokerRequestBatch.
 """
@@ -21,7 +22,11 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from odradek.controller.loop_turns import in_turns
-from odradek.controller.model.leader_and_isr import LEADER_DURING_DELETE, LeaderIsrAndControllerEpoch
+from odradek.controller.model.leader_and_isr import (
+    LEADER_DURING_DELETE,
+    LeaderIsrAndControllerEpoch,
+    LeaderRecoveryState,
+)
 from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.messages.leader_and_isr import (
     LeaderAndIsrLiveLeader,
@@ -78,6 +83,7 @@ class RequestBatch:
         self._listener_name = inter_broker_listener_name
         # LeaderAndIsr and UpdateMetadata have topic ids since the same inter-broker protocol.
         self._sends_topic_ids = metadata_version.leader_and_isr_request_version >= FIRST_VERSION_WITH_TOPIC_IDS
+        self._sends_leader_recovery = metadata_version.has_leader_recovery
         self._leader_and_isr: dict[int, dict[TopicPartition, LeaderAndIsrPartitionState]] = {}
         self._stop_replica: dict[int, dict[TopicPartition, StopReplicaPartitionState]] = {}
         self._update_metadata_brokers: set[int] = set()
@@ -103,6 +109,10 @@ class RequestBatch:
         is_new: bool,
     ) -> None:
         leader_and_isr = leadership.leader_and_isr
+        # A state node keeps RECOVERING, which a newer controller wrote, also where requests have no place for it.
+        recovery_state = LeaderRecoveryState.RECOVERED
+        if self._sends_leader_recovery:
+            recovery_state = leader_and_isr.leader_recovery_state
         for broker_id in broker_ids:
             states = self._leader_and_isr.setdefault(broker_id, {})
             earlier = states.get(partition)
@@ -117,7 +127,7 @@ class RequestBatch:
                 adding_replicas=list(assignment.adding_replicas),
                 removing_replicas=list(assignment.removing_replicas),
                 is_new=is_new or (earlier is not None and earlier.is_new),
-                leader_recovery_state=int(leader_and_isr.leader_recovery_state),
+                leader_recovery_state=int(recovery_state),
             )
         self.add_update_metadata(self._context.live_or_shutting_down_broker_ids, (partition,))
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from odradek.controller.loop_turns import ITEMS_A_TURN
-from odradek.controller.model.leader_and_isr import LeaderAndIsr, LeaderIsrAndControllerEpoch
+from odradek.controller.model.leader_and_isr import LeaderAndIsr, LeaderIsrAndControllerEpoch, LeaderRecoveryState
 from odradek.controller.model.reassignment import ReplicaAssignment
 from odradek.controller.states.request_batch import ControlRequest, RequestBatch
 from odradek.protocol.codec.codec import decode, encode
@@ -16,7 +16,7 @@ from odradek.protocol.messages.update_metadata import UpdateMetadataRequest
 from odradek.protocol.metadata_version import LATEST_PRODUCTION, OLDEST_BETWEEN_BROKERS, MetadataVersion
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.async_test import async_test
-from tests.support.clusters.controller_states import CONTROLLER_EPOCH, StateMachines, shown
+from tests.support.clusters.controller_states import CONTROLLER_EPOCH, StateMachines, broker, shown
 from tests.support.in_process.loop_turns import most_in_a_turn
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -143,9 +143,15 @@ def test_a_topic_without_an_id() -> None:
     "metadata_version", [version for version in MetadataVersion if version >= OLDEST_BETWEEN_BROKERS]
 )
 def test_every_request_survives_the_wire_at_its_version(metadata_version: MetadataVersion) -> None:
+    """Also when all that newer versions added is set; a request that cannot be encoded would be lost."""
     prepared = machines()
+    prepared.context.update_broker(broker(2)._replace(rack="r"))
+    prepared.context.replicas_on_offline_dirs[2] = frozenset({T0})
     batch = RequestBatch(prepared.context, 0, "PLAINTEXT", metadata_version)
-    batch.add_leader_and_isr((1,), T0, LEADERSHIP, ASSIGNMENT, is_new=True)
+    recovering = LEADERSHIP.leader_and_isr._replace(leader_recovery_state=LeaderRecoveryState.RECOVERING)
+    leadership = LEADERSHIP._replace(leader_and_isr=recovering)
+    prepared.context.put_leadership(T0, leadership)
+    batch.add_leader_and_isr((1,), T0, leadership, ASSIGNMENT, is_new=True)
     batch.add_stop_replica((1,), T1, delete=True)
     versions = {
         LeaderAndIsrRequest: metadata_version.leader_and_isr_request_version,
@@ -155,6 +161,9 @@ def test_every_request_survives_the_wire_at_its_version(metadata_version: Metada
     for _, request in taken(batch):
         version = versions[type(request)]
         assert decode(type(request), memoryview(encode(request, version)), version) == request
+        if isinstance(request, LeaderAndIsrRequest):
+            (state,) = request.topic_states[0].partition_states
+            assert state.leader_recovery_state == metadata_version.has_leader_recovery
 
 
 @pytest.mark.parametrize(
