@@ -126,11 +126,17 @@ async def process_broker_modification(controllership: Controllership, broker_id:
 async def do_controlled_shutdown(
     controllership: Controllership, broker_id: int, broker_epoch: int
 ) -> list[TopicPartition]:
-    """Move leaderships off a broker and stop its followers. Returns the replicated partitions that it still leads."""
+    """Move leaderships off a broker and stop its followers. Returns the replicated partitions that it still leads.
+
+    Raises: KafkaError BROKER_NOT_AVAILABLE for a broker that is not registered, UNKNOWN_SERVER_ERROR if its epoch is
+    given (Kafka looks it up before it looks for the broker); STALE_BROKER_EPOCH.
+    """
     context = controllership.context
     known_epoch = context.broker_epoch(broker_id)
     if known_epoch is None:
-        raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"Broker id {broker_id} does not exist.")
+        has_epoch = broker_epoch != UNKNOWN_BROKER_EPOCH
+        code = ErrorCode.UNKNOWN_SERVER_ERROR if has_epoch else ErrorCode.BROKER_NOT_AVAILABLE
+        raise KafkaError(code, f"Broker id {broker_id} does not exist.")
     if UNKNOWN_BROKER_EPOCH != broker_epoch < known_epoch:
         raise KafkaError(
             ErrorCode.STALE_BROKER_EPOCH,

@@ -140,7 +140,8 @@ async def test_controlled_shutdown_of_an_unknown_or_earlier_broker_is_refused() 
     async with controller_cluster() as cluster:
         controller = await cluster.start(0)
         for broker_id, epoch, code in (
-            (9, 1, ErrorCode.BROKER_NOT_AVAILABLE),
+            (9, -1, ErrorCode.BROKER_NOT_AVAILABLE),
+            (9, 1, ErrorCode.UNKNOWN_SERVER_ERROR),
             (0, controller.broker_epoch - 1, ErrorCode.STALE_BROKER_EPOCH),
         ):
             with pytest.raises(KafkaError) as refusal:
