@@ -255,7 +255,10 @@ class AdminManager:
         if await self._client.exists(znodes.topic_path(topic)):
             raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic}' already exists.")
         if topic_names.has_collision_chars(topic):
-            self._names.update(await self._client.topics())
+            topics = await self._client.topics()
+            if topic in topics:  # created in between: it would collide with itself
+                raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic}' already exists.")
+            self._names.update(topics)
             colliding = self._names.colliding(topic)
             if colliding:
                 raise KafkaError(

@@ -10,7 +10,7 @@ from odradek.controller.events import ElectionType
 from odradek.controller.model import topic_names
 from odradek.controller.model.reassignment import ReplicaAssignment
 from odradek.controller.model.topic_names import metric_name
-from odradek.controller.tree.metadata_tree import Create, MetadataTree, Operation, SetData, StorageFull
+from odradek.controller.tree.metadata_tree import Create, Operation, SetData, StorageFull
 from odradek.controller.znodes import topic_nodes, znodes
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.create_partitions import CreatePartitionsAssignment, CreatePartitionsTopic
@@ -103,47 +103,6 @@ async def test_a_count_that_no_cluster_can_carry_is_refused_before_anything_is_w
             "half-1": ErrorCode.POLICY_VIOLATION,
             "small": ErrorCode.POLICY_VIOLATION,
         }
-
-
-class _Meanwhile:
-    """A tree in which something else is done before the first write to a topic's node, or that write's answer lost."""
-
-    def __init__(self, tree: MetadataTree, meanwhile: SetData | None) -> None:
-        self._tree = tree
-        self._meanwhile = meanwhile
-        self._is_over = False
-        self.submit = tree.submit
-
-    async def run(self, operation: Operation[object]) -> object:
-        if isinstance(operation, SetData) and not self._is_over:
-            self._is_over = True
-            await self._tree.run(self._meanwhile or operation)
-        return await self._tree.run(operation)
-
-
-@async_test
-async def test_partitions_are_added_to_what_the_topic_is_when_they_are_written() -> None:
-    async with controller_cluster() as cluster:
-        await cluster.start(0)
-        topic_id = (await cluster.create("t", {0: [0]})).topic_id
-        tree = cluster.client.tree
-
-        async def add(count: int, meanwhile: SetData | None) -> ErrorCode:
-            admin = cluster.admin()
-            admin._client.tree = _Meanwhile(tree, meanwhile)
-            request = CreatePartitionsTopic(name="t", count=count, assignments=None)
-            recorded: list[int] = []
-            results = await admin.create_partitions([request], timeout_ms=1000, record_mutations=recorded.append)
-            assert recorded == [1]
-            return results["t"].error_code
-
-        assert await add(2, None) == ErrorCode.NONE
-        await cluster.settle()
-        moving = {0: ReplicaAssignment((0,)), 1: ReplicaAssignment((0, 7), (7,))}
-        meanwhile = SetData(znodes.topic_path("t"), topic_nodes.encode_topic(topic_id, moving))
-        assert await add(3, meanwhile) == ErrorCode.REASSIGNMENT_IN_PROGRESS
-        (topic,) = await cluster.client.topic_assignments(["t"])
-        assert topic.assignment == moving
 
 
 @async_test
