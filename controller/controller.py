@@ -207,6 +207,12 @@ class Controller:
         if self.is_active:
             self.put(ev.TopicUncleanLeaderElectionEnable(topic))
 
+    def topic_name(self, topic_id: bytes) -> str | None:
+        """The topic with an id, until its last replica is deleted; None if there is none, or if another broker is the
+        controller. Kafka: ControllerContext.topicName.
+        """
+        return None if self._controllership is None else self._controllership.context.topic_names.get(topic_id)
+
     def is_topic_queued_for_deletion(self, topic: str) -> bool:
         return self._controllership is not None and self._controllership.deletions.is_queued(topic)
 

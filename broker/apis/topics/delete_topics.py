@@ -58,13 +58,16 @@ async def _delete(broker: Services, ctx: RequestContext, request: DeleteTopicsRe
 
 
 def _names_by_id(broker: Services, request: DeleteTopicsRequest) -> Generator[None, None, dict[bytes, str]]:
-    """Of the topics that exist. Raises: KafkaError INVALID_REQUEST if a topic has an id and a name."""
+    """Of the topics that the controller knows; a topic that is being deleted has left the metadata cache before.
+
+    Raises: KafkaError INVALID_REQUEST if a topic has an id and a name.
+    """
     found: dict[bytes, str] = {}
     for topic in request.topics:
         if topic.topic_id != ZERO_UUID:
             if topic.name is not None:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Topic name and topic ID can not both be specified.")
-            name = broker.metadata_cache.topic_name(topic.topic_id)
+            name = broker.controller.topic_name(topic.topic_id)
             if name is not None:
                 found[topic.topic_id] = name
         yield

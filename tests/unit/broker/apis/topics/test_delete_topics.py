@@ -53,6 +53,16 @@ def test_unknown_topics(broker: InProcessBroker) -> None:
     assert (by_id.name, by_id.topic_id, by_id.error_code) == (None, b"?" * 16, ErrorCode.UNKNOWN_TOPIC_ID)
 
 
+def test_the_id_of_a_topic_that_is_being_deleted(broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its metadata is gone; the controller knows it until the last replica is deleted."""
+    controllership = broker.services.controller.controllership
+    assert controllership is not None
+    monkeypatch.setitem(controllership.context.topic_names, b"!" * 16, "doomed")
+    (result,) = delete(broker, b"!" * 16)
+    assert (result.name, result.topic_id) == ("doomed", b"!" * 16)
+    assert result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
 def test_neither_name_nor_id(broker: InProcessBroker) -> None:
     (result,) = delete(broker, ZERO_UUID)
     assert (result.name, result.error_code) == (None, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
