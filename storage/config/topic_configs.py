@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from odradek.storage.config.log_config import TOPIC_CONFIG_SYNONYMS, LogConfig, usable_overrides
 from odradek.storage.config.message_format import why_ignored
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Set
 
     from odradek.protocol.topic_partition import TopicPartition
 
@@ -30,7 +31,7 @@ _SETTINGS: Final = (
 class TopicConfigs:
     """The LogConfig of each topic, created on first use."""
 
-    __slots__ = ("_broker_settings", "_configs", "_log_counts", "_overrides")
+    __slots__ = ("_broker_settings", "_configs", "_log_counts", "_overrides", "_updated")
 
     def __init__(self, broker_settings: Mapping[str, str]) -> None:
         self._broker_settings = _of_topics(broker_settings)
@@ -38,6 +39,7 @@ class TopicConfigs:
         self._configs: dict[str, LogConfig] = {}
         self._log_counts: dict[str, Counter[TopicPartition]] = {}
         """The number of logs of each partition, including those in failed directories."""
+        self._updated: list[set[str]] = []
 
     def of(self, topic: str) -> LogConfig:
         config = self._configs.get(topic)
@@ -48,6 +50,8 @@ class TopicConfigs:
 
     def override(self, topic: str, overrides: Mapping[str, str]) -> bool:
         """Set all overrides of a topic; returns whether they changed."""
+        for updated in self._updated:
+            updated.add(topic)
         if overrides == self._overrides.get(topic, {}):
             return False
         ignored = why_ignored(topic, overrides, self._broker_settings)
@@ -56,6 +60,19 @@ class TopicConfigs:
         self._overrides[topic] = dict(overrides)
         self._configs.pop(topic, None)
         return True
+
+    @contextmanager
+    def updated_meanwhile(self) -> Iterator[Set[str]]:
+        """The topics whose overrides are set from now on until the end of the block.
+
+        Whoever reads overrides in the block may have read older ones than these. Kafka: LogManager.topicConfigUpdated.
+        """
+        updated: set[str] = set()
+        self._updated.append(updated)
+        try:
+            yield updated
+        finally:
+            self._updated = [other for other in self._updated if other is not updated]
 
     def set_broker_settings(self, broker_settings: Mapping[str, str]) -> bool:
         """Set the broker's settings; returns whether the defaults of topic configs changed."""

@@ -32,7 +32,8 @@ from odradek.storage.manager.log_startup import SLICE_MS, LogStartup
 from odradek.storage.manager.log_sweeps import LogManagerSettings, LogSweeps, delete_old_segments_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+    from contextlib import AbstractContextManager
 
     from odradek.protocol.topic_partition import TopicPartition
     from odradek.storage.config.log_config import LogConfig
@@ -127,6 +128,10 @@ class LogManager:
                 for log in (self._logs.get(topic_partition), self._future_logs.get(topic_partition)):
                     if log is not None:
                         self._apply_config(log)
+
+    def topic_configs_updated_meanwhile(self) -> AbstractContextManager[Set[str]]:
+        """The topics whose configs are updated until the end of the block."""
+        return self._configs.updated_meanwhile()
 
     def update_broker_settings(self, broker_settings: Mapping[str, str]) -> None:
         """Apply new broker-wide defaults to all logs, a few per callback."""

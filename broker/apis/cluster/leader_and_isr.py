@@ -67,20 +67,15 @@ async def apply(
 
     The I/O pool makes the files of new logs before the states are applied. The loop runs other callbacks after `SLICE`
     partitions, or `SLICE_MS`. The controller epoch is checked for each partition, and for a request without any.
-
-    There is no notification of the configs that a topic is created with: those of topics new to this broker are read
-    first.
     """
-    new_topics = await _new_topics(broker, request)
-    of_topics = await broker.topic_overrides(new_topics)
-    async for topic, overrides in in_turns(of_topics.items(), SLICE):
-        broker.log_manager.update_topic_config(topic, overrides)
-    if is_stale(broker, request.broker_epoch):
-        respond(await result_in_turns(error_response(request, version, ErrorCode.STALE_BROKER_EPOCH, None)))
-        return
-    begun_ms = broker.clock.monotonic_ms()
     errors: dict[TopicPartition, ErrorCode] = {}
     async with broker.replica_manager.controller_requests.replica_state_change_lock:
+        new_topics = await _new_topics(broker, request)
+        await _apply_configs(broker, new_topics)
+        if is_stale(broker, request.broker_epoch):
+            respond(await result_in_turns(error_response(request, version, ErrorCode.STALE_BROKER_EPOCH, None)))
+            return
+        begun_ms = broker.clock.monotonic_ms()
         states = partition_states(request)
         some = list(islice(states, SLICE))
         while True:
@@ -155,6 +150,19 @@ async def _new_topics(broker: Services, request: LeaderAndIsrRequest) -> list[st
         if broker.log_manager.get_log(TopicPartition(topic, state.partition_index)) is None:
             found.add(topic)
     return sorted(found)
+
+
+async def _apply_configs(broker: Services, topics: Sequence[str]) -> None:
+    """Read and apply the configs of topics that are new to this broker.
+
+    There is no notification of the configs that a topic is created with. What a notification has changed since the
+    read began stays: it may be newer than what was read.
+    """
+    with broker.log_manager.topic_configs_updated_meanwhile() as updated:
+        of_topics = await broker.topic_overrides(topics)
+        async for topic, overrides in in_turns(of_topics.items(), SLICE):
+            if topic not in updated:
+                broker.log_manager.update_topic_config(topic, overrides)
 
 
 def _move_coordinators(broker: Services, leaders: Sequence[Partition], followers: Sequence[Partition]) -> None:

@@ -20,6 +20,17 @@ def test_overrides_beat_broker_settings() -> None:
     assert configs.of("t") is configs.of("t")
 
 
+def test_what_is_set_during_a_block_is_noted_there_even_if_it_changes_nothing() -> None:
+    configs = TopicConfigs({})
+    with configs.updated_meanwhile() as outer:
+        configs.override("t", {})
+        with configs.updated_meanwhile() as inner:
+            configs.override("u", {"retention.ms": "2"})
+        configs.override("v", {})
+    configs.override("w", {})
+    assert (outer, inner) == ({"t", "u", "v"}, {"u"})
+
+
 def test_overrides_go_with_the_last_log() -> None:
     configs = TopicConfigs({})
     configs.override("t", {"retention.ms": "2"})

@@ -120,6 +120,42 @@ def test_partition_that_is_assigned_to_others_is_not_hosted(broker: InProcessBro
     assert list(broker.services.replica_manager.online_partitions()) == []
 
 
+@pytest.mark.parametrize("newer", [{"retention.ms": "2"}, {}])
+def test_a_config_that_changes_while_it_is_read_stays(broker: InProcessBroker, newer: dict[str, str]) -> None:
+    """Nothing would correct it later: there is one notification for a change."""
+    log_manager = broker.services.log_manager
+
+    async def overrides(topics: Sequence[str]) -> dict[str, dict[str, str]]:
+        if "x" in topics:
+            log_manager.update_topic_config("x", newer)
+        return {topic: {"retention.ms": "1"} for topic in topics}
+
+    default = log_manager.config_of("x").retention_ms
+    broker.services.topic_overrides = overrides
+    broker.call(leader_and_isr(7), 7)
+    broker.call(leader_and_isr(7, topic="y"), 7)
+    assert log_manager.config_of("x").retention_ms == int(newer.get("retention.ms", default))
+    assert log_manager.config_of("y").retention_ms == 1
+
+
+def test_requests_read_configs_one_after_the_other(broker: InProcessBroker) -> None:
+    """Else what an earlier one has read could replace what a later one has read, of a topic that was created anew."""
+    reads: list[asyncio.Event] = []
+
+    async def overrides(topics: Sequence[str]) -> dict[str, dict[str, str]]:
+        reads.append(asyncio.Event())
+        await reads[-1].wait()
+        return {}
+
+    broker.services.topic_overrides = overrides
+    first, second = (broker.send(leader_and_isr(7, topic=topic), 7) for topic in ("x", "y"))
+    assert not broker.settle(lambda: len(reads) > 1)
+    reads[0].set()
+    assert broker.settle(lambda: len(reads) > 1)
+    reads[1].set()
+    assert broker.settle(lambda: first.is_answered and second.is_answered)
+
+
 def test_the_response_waits_for_the_disk_only_if_there_is_a_new_log(
     broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
