@@ -148,15 +148,13 @@ async def ongoing_reassignments(
 
 
 async def process_zk_partition_reassignment(controllership: Controllership) -> set[TopicPartition]:
-    """Start the reassignments in `/admin/reassign_partitions`. Returns the partitions that were started."""
+    """Start the reassignments in `/admin/reassign_partitions`. Returns the partitions that were started.
+
+    A node without any is removed: the next one would not be noticed while it is there.
+    """
     if not await _has_zk_reassignment(controllership):
         return set()
-    try:
-        targets = await controllership.client.partition_reassignment()
-    except BadZnode as error:
-        logger.error("Deleting %s, because it cannot be read: %s", znodes.REASSIGN_PARTITIONS, error)
-        await controllership.client.delete_node(znodes.REASSIGN_PARTITIONS, controllership.fence)
-        return set()
+    targets = await controllership.client.partition_reassignment()
     accepted = {
         partition: controllership.context.full_assignment(partition).reassign_to(to)
         for partition, to in targets.items()
@@ -165,6 +163,7 @@ async def process_zk_partition_reassignment(controllership: Controllership) -> s
     failed = {partition: error for partition, error in results.items() if error is not None}
     if failed:
         logger.warning("Failed reassignment through zk with the following errors: %s", failed)
+    if failed or not targets:
         await _maybe_remove_from_zk_reassignment(controllership, lambda partition, _: partition in failed)
     return results.keys() - failed.keys()
 
@@ -189,7 +188,7 @@ async def _advance(
         await on_partition_reassignment(controllership, partition, reassignment)
     except SessionExpired:
         raise
-    except (StateChangeFailed, TreeError) as error:
+    except (StateChangeFailed, TreeError, BadZnode) as error:
         logger.error("Error completing reassignment of partition %s: %r", partition, error)
         return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
     return None

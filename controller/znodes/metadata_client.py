@@ -324,9 +324,16 @@ class MetadataClient:
         await self._delete_all([f"{path}/{name}" for name in names], epoch_zk_version)
 
     async def partition_reassignment(self) -> dict[TopicPartition, tuple[int, ...]]:
-        """The targets in `/admin/reassign_partitions`; none without the node. Raises BadZnode."""
+        """The targets in `/admin/reassign_partitions`; none without the node, or if it cannot be read.
+
+        Kafka: KafkaZkClient.getPartitionReassignment.
+        """
         node = await self.get(znodes.REASSIGN_PARTITIONS)
-        return {} if node is None else znodes.decode_reassignment(node.data)
+        try:
+            return {} if node is None else znodes.decode_reassignment(node.data)
+        except BadZnode as error:
+            logger.warning("Ignoring partition reassignment due to invalid json: %s", error)
+            return {}
 
     async def set_or_create_partition_reassignment(
         self, targets: Mapping[TopicPartition, Iterable[int]], epoch_zk_version: int
@@ -339,8 +346,13 @@ class MetadataClient:
             await self.write(epoch_zk_version, Create(znodes.REASSIGN_PARTITIONS, data))
 
     async def preferred_replica_election(self) -> tuple[TopicPartition, ...]:
+        """The partitions in `/admin/preferred_replica_election`; none without the node, or if it cannot be read."""
         node = await self.get(znodes.PREFERRED_REPLICA_ELECTION)
-        return () if node is None else znodes.decode_partitions(node.data)
+        try:
+            return () if node is None else znodes.decode_partitions(node.data)
+        except BadZnode as error:
+            logger.warning("Ignoring preferred replica election due to invalid json: %s", error)
+            return ()
 
     async def delete_node(self, path: str, epoch_zk_version: int) -> None:
         await self._delete_all([path], epoch_zk_version)

@@ -149,9 +149,7 @@ async def test_controlled_shutdown_of_an_unknown_or_earlier_broker_is_refused() 
             assert refusal.value.code is code
 
 
-@pytest.mark.parametrize(
-    "metadata_version", [OLDEST_BETWEEN_BROKERS, MetadataVersion.IBP_2_8_IV1, LATEST_PRODUCTION]
-)
+@pytest.mark.parametrize("metadata_version", [OLDEST_BETWEEN_BROKERS, MetadataVersion.IBP_2_8_IV1, LATEST_PRODUCTION])
 @async_test
 async def test_replicas_on_a_failed_log_directory_go_offline(metadata_version: MetadataVersion) -> None:
     """Also when the response names topics instead of topic ids, as it does before 2.8-IV1."""

@@ -250,13 +250,46 @@ async def test_a_legacy_reassignment_in_the_tree() -> None:
         assert await assignment(cluster) == ReplicaAssignment((1,))
 
 
+@pytest.mark.parametrize("data", [b"junk", b"[]", b"{}", b'{"partitions":[7]}', b'{"version":1,"partitions":[]}'])
 @async_test
-async def test_a_legacy_reassignment_that_cannot_be_read_is_removed() -> None:
+async def test_a_legacy_reassignment_that_cannot_be_read_is_removed_and_the_next_one_is_noticed(data: bytes) -> None:
     async with controller_cluster() as cluster:
         await four_brokers(cluster)
-        await cluster.client.tree.run(Create(znodes.REASSIGN_PARTITIONS, b"junk"))
+        await cluster.client.tree.run(Create(znodes.REASSIGN_PARTITIONS, data))
         await cluster.settle()
         assert not await cluster.client.exists(znodes.REASSIGN_PARTITIONS)
+        await cluster.client.tree.run(Create(znodes.REASSIGN_PARTITIONS, znodes.encode_reassignment({T0: (1,)})))
+        await cluster.settle()
+        assert (await assignment(cluster)).target_replicas == (1,)
+
+
+@async_test
+async def test_a_legacy_reassignment_that_becomes_unreadable_stops_no_other() -> None:
+    async with controller_cluster() as cluster:
+        topic_id = await four_brokers(cluster)
+        await cluster.client.tree.run(Create(znodes.REASSIGN_PARTITIONS, znodes.encode_reassignment({T0: (1, 2)})))
+        await cluster.settle()
+        await cluster.client.tree.run(SetData(znodes.REASSIGN_PARTITIONS, b"junk"))
+        await alter_isr(cluster, topic_id, [0, 1, 2])
+        assert await assignment(cluster) == ReplicaAssignment((1, 2))
+        assert not await cluster.client.exists(znodes.REASSIGN_PARTITIONS)
+        await cluster.client.tree.run(Create(znodes.REASSIGN_PARTITIONS, znodes.encode_reassignment({T0: (3,)})))
+        await cluster.settle()
+        await cluster.client.tree.run(SetData(znodes.REASSIGN_PARTITIONS, b"junk"))
+        assert await cluster.reassign({T0: (1, 2)}) == {T0: None}
+
+
+@async_test
+async def test_a_partition_whose_state_cannot_be_read_is_not_moved_and_others_are() -> None:
+    async with controller_cluster() as cluster:
+        await four_brokers(cluster)
+        await cluster.create("u", {0: [0]})
+        await cluster.client.tree.run(SetData(znodes.partition_state_path(T0), b'{"leader":"me"}'))
+        results = await cluster.reassign({T0: (1, 2), TopicPartition("u", 0): (1,)})
+        assert [None if error is None else error.code for error in results.values()] == [
+            ErrorCode.UNKNOWN_SERVER_ERROR,
+            None,
+        ]
 
 
 @async_test

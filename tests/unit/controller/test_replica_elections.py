@@ -197,6 +197,30 @@ async def test_a_legacy_election_in_the_tree() -> None:
             assert not await cluster.client.exists(znodes.PREFERRED_REPLICA_ELECTION)
 
 
+@pytest.mark.parametrize("data", [b"junk", b"{}", b'{"partitions":[7]}'])
+@async_test
+async def test_a_legacy_election_that_cannot_be_read_is_removed_and_the_next_one_is_noticed(data: bytes) -> None:
+    async with controller_cluster() as cluster:
+        await strayed(cluster)
+        for written in (data, znodes.encode_partitions([T0])):
+            await cluster.client.tree.run(Create(znodes.PREFERRED_REPLICA_ELECTION, written))
+            await cluster.settle()
+            assert not await cluster.client.exists(znodes.PREFERRED_REPLICA_ELECTION)
+        assert (await cluster.state("t"))[0] == 1
+
+
+@async_test
+async def test_legacy_requests_that_cannot_be_read_stop_no_failover() -> None:
+    async with controller_cluster() as cluster:
+        await strayed(cluster)
+        cluster.brokers[0].controller.put = lambda event: None  # It hears of nothing any more.
+        for path in (znodes.PREFERRED_REPLICA_ELECTION, znodes.REASSIGN_PARTITIONS):
+            await cluster.client.tree.run(Create(path, b"{}"))
+        await cluster.kill(0)
+        assert not await cluster.client.exists(znodes.PREFERRED_REPLICA_ELECTION)
+        assert not await cluster.client.exists(znodes.REASSIGN_PARTITIONS)
+
+
 @async_test
 async def test_the_next_controller_holds_a_pending_election() -> None:
     async with controller_cluster() as cluster:
