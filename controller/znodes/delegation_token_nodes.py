@@ -8,7 +8,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from odradek.controller.model.delegation_token import Principal, TokenInformation
-from odradek.controller.znodes.znode_json import BadZnode, Json, encode, int_in, is_text, json_object, list_in, str_in
+from odradek.controller.znodes.znode_json import (
+    BadZnode,
+    Json,
+    encode,
+    int_in,
+    is_text,
+    json_object,
+    list_in,
+    long_in,
+    str_in,
+)
 from odradek.controller.znodes.znodes import desanitize, sanitize
 
 if TYPE_CHECKING:
@@ -54,9 +64,9 @@ def decode_token(data: bytes | None, path: str) -> TokenInformation:
         owner=owner,
         requester=_principal(str_in(node, "tokenRequester")) if version >= FIRST_REQUESTER_VERSION else owner,
         renewers=_renewers(node),
-        issue_ms=int_in(node, "issueTimestamp"),
-        max_ms=int_in(node, "maxTimestamp"),
-        expiry_ms=int_in(node, "expiryTimestamp"),
+        issue_ms=long_in(node, "issueTimestamp"),
+        max_ms=long_in(node, "maxTimestamp"),
+        expiry_ms=long_in(node, "expiryTimestamp"),
     )
 
 

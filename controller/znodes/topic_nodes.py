@@ -50,7 +50,8 @@ def decode_topic(topic: str, data: bytes | None) -> TopicIdReplicaAssignment:
         if not isinstance(lists, dict):
             return {}
         try:
-            return {int(partition): ints(replicas) for partition, replicas in lists.items()}
+            partitions = ints([int(partition) for partition in lists])
+            return dict(zip(partitions, map(ints, lists.values()), strict=True))
         except (TypeError, ValueError) as error:
             raise BadZnode(f"{path} has malformed {key}: {data!r}") from error
 

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TypeAlias, TypeGuard, cast
+from typing import Final, TypeAlias, TypeGuard, cast
 
 from odradek.protocol.topic_partition import TopicPartition
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
+
+
+_INT32: Final = range(-(2**31), 2**31)
+_INT64: Final = range(-(2**63), 2**63)
 
 
 class BadZnode(Exception):
@@ -40,10 +44,23 @@ def json_object(data: bytes | None, path: str) -> dict[str, Json]:
 
 
 def int_in(node: Mapping[str, Json], key: str, default: int | None = None) -> int:
+    """A number of 32 bits: requests have no room for a larger one."""
     value = node.get(key, default)
-    if not isinstance(value, int) or isinstance(value, bool):
+    if not _is_int_of(value, _INT32):
         raise BadZnode(f"{key} is {value!r}, not a number")
     return value
+
+
+def long_in(node: Mapping[str, Json], key: str) -> int:
+    """A number of 64 bits."""
+    value = node.get(key)
+    if not _is_int_of(value, _INT64):
+        raise BadZnode(f"{key} is {value!r}, not a number")
+    return value
+
+
+def _is_int_of(value: Json, numbers: range) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and value in numbers
 
 
 def str_in(node: Mapping[str, Json], key: str) -> str:
@@ -71,8 +88,10 @@ def list_in(node: Mapping[str, Json], key: str) -> list[Json]:
 
 
 def ints(value: Json) -> tuple[int, ...]:
-    """The numbers of a list. Raises TypeError for other values; the caller makes it a BadZnode with the path."""
-    if not isinstance(value, list) or not all(isinstance(item, int) and not isinstance(item, bool) for item in value):
+    """The numbers of a list, of 32 bits. Raises TypeError for other values; the caller makes it a BadZnode with the
+    path.
+    """
+    if not isinstance(value, list) or not all(_is_int_of(item, _INT32) for item in value):
         raise TypeError(f"{value!r} is not a list of numbers")
     return tuple(cast("list[int]", value))
 

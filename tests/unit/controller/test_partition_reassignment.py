@@ -250,7 +250,17 @@ async def test_a_legacy_reassignment_in_the_tree() -> None:
         assert await assignment(cluster) == ReplicaAssignment((1,))
 
 
-@pytest.mark.parametrize("data", [b"junk", b"[]", b"{}", b'{"partitions":[7]}', b'{"version":1,"partitions":[]}'])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"junk",
+        b"[]",
+        b"{}",
+        b'{"partitions":[7]}',
+        b'{"version":1,"partitions":[]}',
+        b'{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[2147483648]}]}',
+    ],
+)
 @async_test
 async def test_a_legacy_reassignment_that_cannot_be_read_is_removed_and_the_next_one_is_noticed(data: bytes) -> None:
     async with controller_cluster() as cluster:

@@ -12,7 +12,7 @@ from odradek.broker.tools.admin.client.admin_client import run
 from odradek.broker.tools.admin.client.partition_leaders import PartitionLeaders, by_topic
 from odradek.broker.tools.command.arguments import add_client_options, command_parser, file_text
 from odradek.broker.tools.command.failures import CommandFailed, error_text
-from odradek.controller.znodes.znode_json import BadZnode, int_in, json_object, list_in, partition_in
+from odradek.controller.znodes.znode_json import BadZnode, int_in, json_object, list_in, long_in, partition_in
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -67,7 +67,7 @@ def parse_offsets(text: str) -> dict[TopicPartition, int]:
             assert isinstance(entry, dict)
             if tp in offsets:
                 repeated.append(tp)
-            offsets[tp] = int_in(entry, "offset")
+            offsets[tp] = long_in(entry, "offset")
     except BadZnode as error:
         raise CommandFailed(f"not a list of partitions and offsets: {error}") from error
     if repeated:

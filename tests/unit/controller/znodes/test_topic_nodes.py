@@ -29,7 +29,13 @@ def test_topics_of_old_versions_and_junk() -> None:
     assert topic_nodes.decode_topic("t", v1) == TopicIdReplicaAssignment("t", None, {0: ReplicaAssignment((1, 2))})
     assert topic_nodes.decode_topic("t", None) == TopicIdReplicaAssignment("t", None)
     assert topic_nodes.decode_topic("t", b"junk") == TopicIdReplicaAssignment("t", None)
-    for bad in (b'{"partitions":{"x":[1]}}', b'{"partitions":{"0":1}}', b'{"topic_id":"short","partitions":{}}'):
+    for bad in (
+        b'{"partitions":{"x":[1]}}',
+        b'{"partitions":{"0":1}}',
+        b'{"partitions":{"2147483648":[1]}}',
+        b'{"partitions":{"0":[2147483648]}}',
+        b'{"topic_id":"short","partitions":{}}',
+    ):
         with pytest.raises(BadZnode):
             topic_nodes.decode_topic("t", bad)
 

@@ -13,6 +13,7 @@ from odradek.controller.znodes.znode_json import (
     ints,
     json_object,
     list_in,
+    long_in,
     parse,
     partition_in,
     str_in,
@@ -60,12 +61,24 @@ def test_numbers() -> None:
     assert int_in({"a": -1}, "a") == -1
     assert int_in({}, "a", 5) == 5
     assert int_in({"a": 0}, "a", 5) == 0
+    for limit in (2**31, 2**63):
+        for number in (-limit, limit - 1):
+            assert long_in({"a": number}, "a") == number
 
 
-@pytest.mark.parametrize("value", ["1", 1.0, None, True, [1]])
+@pytest.mark.parametrize("value", ["1", 1.0, None, True, [1], 2**63, -(2**63) - 1])
 def test_what_is_not_a_number_is_named(value: object) -> None:
+    for read in (int_in, long_in):
+        with pytest.raises(BadZnode, match=r"^epoch is .*, not a number$"):
+            read({"epoch": value}, "epoch")
+
+
+@pytest.mark.parametrize("number", [2**31, -(2**31) - 1])
+def test_number_for_which_requests_have_no_room_is_refused(number: int) -> None:
     with pytest.raises(BadZnode, match=r"^epoch is .*, not a number$"):
-        int_in({"epoch": value}, "epoch", 5)
+        int_in({"epoch": number}, "epoch")
+    with pytest.raises(TypeError, match="is not a list of numbers"):
+        ints([1, number])
 
 
 def test_number_that_is_missing_is_named() -> None:
