@@ -35,6 +35,7 @@ from odradek.broker.setup.config_handlers import ConfigHandlers
 from odradek.broker.setup.service_setup import ServiceSetup
 from odradek.controller.admin.config_changes import ConfigChangeListener
 from odradek.controller.admin.policies import Policies
+from odradek.controller.model.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.controller.tree.metadata_tree import MetadataTree, SetData, TreeError
 from odradek.controller.znodes import znodes
 from odradek.controller.znodes.metadata_client import MetadataClient
@@ -47,7 +48,7 @@ from odradek.timer.sliced_work import SlicedWork
 from odradek.timer.system_timer import SystemTimer
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from odradek.broker.apis.services import Services
     from odradek.broker.config.broker_config import BrokerConfig
@@ -203,6 +204,7 @@ class KafkaServer:
         topics = sorted(await client.topics())
         overrides = await client.entity_configs("topics", topics)
         await self._load_logs(overrides)
+        partition_counts = await client.topic_partition_counts({GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC})
 
         self._sockets = sockets = self._make_sockets(
             self.config, self.clock, self.timer, self._machine.io_pool, lambda *request: dispatcher.dispatch(*request)
@@ -221,7 +223,9 @@ class KafkaServer:
             self._background.start,
             broker_id=self.broker_id,
         )
-        self._services = services = self._make_services(client, broker_info, cache, links, has_topics=bool(topics))
+        self._services = services = self._make_services(
+            client, broker_info, cache, links, has_topics=bool(topics), partition_counts=partition_counts
+        )
         self._dispatcher = dispatcher = Dispatcher(
             services,
             self._background.start,
@@ -334,6 +338,7 @@ class KafkaServer:
         links: ClusterLinks,
         *,
         has_topics: bool,
+        partition_counts: Mapping[str, int],
     ) -> Services:
         setup = ServiceSetup(
             config=self.config,
@@ -357,7 +362,7 @@ class KafkaServer:
             spawn=self._background.start,
             call_soon=self._loop.call_soon,
         )
-        return setup.make(has_topics=has_topics)
+        return setup.make(has_topics=has_topics, partition_counts=partition_counts)
 
     # While it runs
 

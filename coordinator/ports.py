@@ -83,10 +83,11 @@ class CoordinatorLog(Protocol):
 
     @property
     def partition_count(self) -> int:
-        """Partitions of the internal topic if it exists, else the number it would be created with.
+        """Partitions of the internal topic if it existed at the start of the broker, else the number it would be
+        created with.
 
-        Does not change once the topic is known to exist, even if partitions are added: the hash would map existing
-        groups and transactional ids to other partitions.
+        Never changes, even if partitions are added: the hash would map existing groups and transactional ids to other
+        partitions.
         """
         ...
 

@@ -23,7 +23,6 @@ from odradek.timer.sliced_work import Wait
 
 if TYPE_CHECKING:
     from odradek.broker.fetch.results import LogAppendResult
-    from odradek.broker.metadata.metadata_cache import MetadataCache
     from odradek.broker.replica_manager.replica_manager import ReplicaManager
     from odradek.coordinator.ports import OnCommitted, TransactionalProducer
     from odradek.storage.disk.ports import IoPool
@@ -32,39 +31,30 @@ if TYPE_CHECKING:
 class InternalTopicLog:
     """The partitions of one internal topic. Implements the port `CoordinatorLog`.
 
-    `required_acks` and `timeout_ms` are those of appends. A load reads `load_buffer_bytes` at a time, or one larger
-    batch.
+    `partition_count`: as in the port. `required_acks` and `timeout_ms` are those of appends. A load reads
+    `load_buffer_bytes` at a time, or one larger batch.
     """
 
     def __init__(
         self,
         topic: str,
         *,
-        configured_partition_count: int,
+        partition_count: int,
         required_acks: int,
         timeout_ms: int,
         load_buffer_bytes: int,
         compression_type: int,
         replica_manager: ReplicaManager,
-        metadata_cache: MetadataCache,
         io_pool: IoPool,
     ) -> None:
         self._topic = topic
-        self._configured_partition_count = configured_partition_count
+        self.partition_count = partition_count
         self._required_acks = required_acks
         self._timeout_ms = timeout_ms
         self._load_buffer_bytes = load_buffer_bytes
         self._compression_type = compression_type
         self._replica_manager = replica_manager
-        self._metadata_cache = metadata_cache
         self._io_pool = io_pool
-        self._partition_count: int | None = None
-
-    @property
-    def partition_count(self) -> int:
-        if self._partition_count is None:
-            self._partition_count = self._metadata_cache.partition_count(self._topic)
-        return self._configured_partition_count if self._partition_count is None else self._partition_count
 
     def has_log(self, partition: int) -> bool:
         hosted = self._replica_manager.hosted(TopicPartition(self._topic, partition))

@@ -16,7 +16,6 @@ from odradek.protocol.records.compression import CompressionType
 
 if TYPE_CHECKING:
     from odradek.broker.config.broker_config import BrokerConfig
-    from odradek.broker.metadata.metadata_cache import MetadataCache
     from odradek.broker.replica_manager.replica_manager import ReplicaManager
     from odradek.coordinator.ports import ConsumerOffsetTree, ProducerIds, TransactionVerifier
     from odradek.coordinator.transaction.markers import MarkerChannel
@@ -28,14 +27,15 @@ if TYPE_CHECKING:
 def make_group_coordinator(
     config: BrokerConfig,
     replicas: ReplicaManager,
-    cache: MetadataCache,
     clock: Clock,
     timer: SystemTimer,
     io_pool: IoPool,
     *,
+    partition_count: int | None,
     consumer_offset_tree: ConsumerOffsetTree,
     verify_transaction: TransactionVerifier,
 ) -> GroupCoordinator:
+    """`partition_count`: of `__consumer_offsets`, None if the topic does not exist."""
     return GroupCoordinator(
         config=GroupConfig(
             group_min_session_timeout_ms=config.group_min_session_timeout_ms,
@@ -49,13 +49,12 @@ def make_group_coordinator(
         ),
         log=InternalTopicLog(
             GROUP_METADATA_TOPIC,
-            configured_partition_count=config.offsets_topic_num_partitions,
+            partition_count=partition_count or config.offsets_topic_num_partitions,
             required_acks=config.offsets_commit_required_acks,
             timeout_ms=config.offsets_commit_timeout_ms,
             load_buffer_bytes=config.offsets_load_buffer_size,
             compression_type=config.offsets_topic_compression_codec,
             replica_manager=replicas,
-            metadata_cache=cache,
             io_pool=io_pool,
         ),
         clock=clock,
@@ -69,14 +68,15 @@ def make_group_coordinator(
 def make_transaction_coordinator(
     config: BrokerConfig,
     replicas: ReplicaManager,
-    cache: MetadataCache,
     clock: Clock,
     timer: SystemTimer,
     io_pool: IoPool,
     *,
+    partition_count: int | None,
     producer_ids: ProducerIds,
     channel: MarkerChannel,
 ) -> TransactionCoordinator:
+    """`partition_count`: of `__transaction_state`, None if the topic does not exist."""
     abort_interval_ms = config.transaction_abort_timed_out_transaction_cleanup_interval_ms
     remove_interval_ms = config.transaction_remove_expired_transaction_cleanup_interval_ms
     return TransactionCoordinator(
@@ -89,13 +89,12 @@ def make_transaction_coordinator(
         ),
         log=InternalTopicLog(
             TRANSACTION_STATE_TOPIC,
-            configured_partition_count=config.transaction_state_log_num_partitions,
+            partition_count=partition_count or config.transaction_state_log_num_partitions,
             required_acks=-1,
             timeout_ms=config.request_timeout_ms,
             load_buffer_bytes=config.transaction_state_log_load_buffer_size,
             compression_type=CompressionType.NONE,
             replica_manager=replicas,
-            metadata_cache=cache,
             io_pool=io_pool,
         ),
         clock=clock,

@@ -120,11 +120,6 @@ class MetadataCache:
     def topic_name(self, topic_id: bytes) -> str | None:
         return self.snapshot.topic_names.get(topic_id)
 
-    def partition_count(self, topic: str) -> int | None:
-        """The number of partitions of `topic`, None when it is unknown."""
-        states = self.snapshot.partitions.get(topic)
-        return None if states is None else len(states)
-
     def partition_state(self, topic: str, partition: int) -> UpdateMetadataPartitionState | None:
         return self.snapshot.partitions.get(topic, {}).get(partition)
 

@@ -29,11 +29,11 @@ from odradek.controller.admin.config_admin import ConfigAdmin
 from odradek.controller.admin.topic_admin import AdminManager
 from odradek.controller.channels import ControllerChannels
 from odradek.controller.controller import Controller
-from odradek.controller.model.topic_names import GROUP_METADATA_TOPIC
+from odradek.controller.model.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.timer.walks import Walks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Mapping
 
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.config.dynamic.dynamic_config import StoreUpdates
@@ -85,8 +85,10 @@ class ServiceSetup:
     call_soon: Callable[[Callable[[], None]], object]
     """Calls a function in the next turn of the event loop."""
 
-    def make(self, *, has_topics: bool) -> Services:
-        """All services but `spawn` and `in_slices`, which the dispatcher has. `has_topics`: the tree names topics."""
+    def make(self, *, has_topics: bool, partition_counts: Mapping[str, int]) -> Services:
+        """All services but `spawn` and `in_slices`, which the dispatcher has. `has_topics`: the tree names topics.
+        `partition_counts`: of those topics of coordinators that exist.
+        """
         config = self.config
         controller_config = controller_config_of(config)
         controller = self._controller(controller_config)
@@ -107,8 +109,8 @@ class ServiceSetup:
             first_metadata=FirstMetadata(self.timer, self.call_soon, has_topics=has_topics),
             fetch_sessions=self._fetch_sessions(),
             down_converter=DownConverter(self.machine.workers, self.clock.monotonic_ns),
-            group_coordinator=self._group_coordinator(replicas, verification),
-            transaction_coordinator=self._transaction_coordinator(replicas, controller),
+            group_coordinator=self._group_coordinator(replicas, verification, partition_counts),
+            transaction_coordinator=self._transaction_coordinator(replicas, controller, partition_counts),
             transaction_verification=verification,
             controller=controller,
             admin=admin,
@@ -155,27 +157,31 @@ class ServiceSetup:
             release=partial(Walks(self.timer, FETCHES_AT_ONCE).walk, visit=PartitionFetch.leave),
         )
 
-    def _group_coordinator(self, replicas: ReplicaManager, verification: TransactionVerification) -> GroupCoordinator:
+    def _group_coordinator(
+        self, replicas: ReplicaManager, verification: TransactionVerification, partition_counts: Mapping[str, int]
+    ) -> GroupCoordinator:
         return make_group_coordinator(
             self.config,
             replicas,
-            self.cache,
             self.clock,
             self.timer,
             self.machine.io_pool,
+            partition_count=partition_counts.get(GROUP_METADATA_TOPIC),
             consumer_offset_tree=ZnodeOffsets(self.client, self.spawn),
             verify_transaction=verification.of_topic(GROUP_METADATA_TOPIC),
         )
 
-    def _transaction_coordinator(self, replicas: ReplicaManager, controller: Controller) -> TransactionCoordinator:
+    def _transaction_coordinator(
+        self, replicas: ReplicaManager, controller: Controller, partition_counts: Mapping[str, int]
+    ) -> TransactionCoordinator:
         next_block = self.client.next_producer_ids_block
         return make_transaction_coordinator(
             self.config,
             replicas,
-            self.cache,
             self.clock,
             self.timer,
             self.machine.io_pool,
+            partition_count=partition_counts.get(TRANSACTION_STATE_TOPIC),
             producer_ids=self.links.producer_ids(lambda: controller.broker_epoch, next_block).next,
             channel=self.links.inter_broker,
         )

@@ -219,6 +219,10 @@ class MetadataClient:
             if node is not None
         ]
 
+    async def topic_partition_counts(self, topics: Iterable[str]) -> dict[str, int]:
+        """The number of partitions of each topic that has a node. Kafka: KafkaZkClient.getTopicPartitionCount."""
+        return {found.topic: len(found.assignment) for found in await self.topic_assignments(topics)}
+
     async def set_topic_assignment(
         self, topic: str, topic_id: bytes | None, assignment: Mapping[int, ReplicaAssignment], epoch_zk_version: int
     ) -> None:

@@ -27,13 +27,12 @@ class Log:
         self.io_pool = DeferredIoPool()
         self.log = InternalTopicLog(
             TOPIC,
-            configured_partition_count=50,
+            partition_count=50,
             required_acks=required_acks,
             timeout_ms=1_000,
             load_buffer_bytes=load_buffer_bytes,
             compression_type=0,
             replica_manager=self.replicas.manager,
-            metadata_cache=self.replicas.cache,
             io_pool=self.io_pool,
         )
 
@@ -194,12 +193,3 @@ def test_transactional_offsets_carry_their_producer(tmp_path: Path) -> None:
     assert isinstance(batch, RecordBatch)
     assert batch.is_transactional
     assert (batch.producer_id, batch.producer_epoch, batch.base_sequence) == (5, 2, 0)
-
-
-def test_number_of_partitions_is_fixed_once_the_topic_is_known(tmp_path: Path) -> None:
-    log = Log(tmp_path)
-    assert log.log.partition_count == 50
-    log.replicas.lead(TP)
-    assert log.log.partition_count == 1
-    log.replicas.lead(TopicPartition(TOPIC, 1))
-    assert log.log.partition_count == 1

@@ -105,6 +105,7 @@ async def test_topics() -> None:
         await client.change_topic_assignment("t", {1: ReplicaAssignment((3,))}, 0)
         (topic,) = await client.topic_assignments({"t"})
         assert (topic.topic_id, topic.assignment) == (b"i" * 16, {**assignment, 1: ReplicaAssignment((3,))})
+        assert await client.topic_partition_counts({"t", "u"}) == {"t": 2}
         with pytest.raises(ControllerMoved):
             await client.change_topic_assignment("t", assignment, 7)
         with pytest.raises(NoNode):
