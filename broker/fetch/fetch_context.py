@@ -284,15 +284,14 @@ def new_context(
         return FetchContext(cache, (), version=version, error=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
     if session.is_closed:  # evicted meanwhile
         return FetchContext(cache, (), version=version, error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-    added = len(session.partitions) - session.cached_size
-    if added > 0 and not cache.has_room_for(added):
-        cache.remove(session_id)  # the client starts over with a full fetch, which needs no session
-        return FetchContext(cache, (), version=version, error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
     if not session.partitions:
         cache.remove(session_id)
         requested = yield from _requested(request, version, topic_name)
         return FetchContext(cache, requested, version=version)
     cache.touch(session, now_ms)
+    if cache.has_too_many_partitions() and not cache.evict_for(session, now_ms):
+        cache.remove(session_id)  # the client starts over with a full fetch, which needs no session
+        return FetchContext(cache, (), version=version, error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
     for fetch in session.awake:
         if fetch.topic is None:
             fetch.name_topic(topic_name(fetch.topic_id))

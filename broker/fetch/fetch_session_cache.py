@@ -7,8 +7,13 @@ There are at most `max_sessions`. A new session evicts
    consumer's; then more partitions are worth more than fewer. Sessions younger than `MIN_EVICTION_MS` stay, except that
    followers evict consumers of any age.
 
+All sessions together have at most `max_partitions`. A session that is new, or that grows, evicts others until its
+partitions fit: first those that were not used for longer than `MIN_EVICTION_MS`, then, for a follower, those of
+consumers, the smallest first. It evicts none if that is not enough.
+
 The cost does not depend on the number of sessions: a dict keeps the order of use, and a sorted list the order of worth
-(a thousand keys are searched in ten steps, and moved in less than a microsecond).
+(a thousand keys are searched in ten steps, and moved in less than a microsecond). Only while there is no room for more
+partitions, each session may be looked at.
 
 Kafka: FetchSessionCacheShard, FetchSessionCacheShard.touch, EvictableKey, LastUsedKey.
 """
@@ -16,7 +21,7 @@ Kafka: FetchSessionCacheShard, FetchSessionCacheShard.touch, EvictableKey, LastU
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Generator, Hashable
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
 from typing import Final
 
 from odradek.broker.fetch.fetch_session import NOT_CACHED, Answers, FetchSession, ReleasePartitions, release_at_once
@@ -51,6 +56,13 @@ class _Evictable:
     def least(self) -> Worth | None:
         return self._worths[0] if self._worths else None
 
+    def consumers(self) -> Iterator[int]:
+        """The ids of sessions of consumers, the smallest first."""
+        for privileged, _, session_id in self._worths:
+            if privileged:
+                return
+            yield session_id
+
 
 class FetchSessionCache:
     """`random_id` draws a number between two others, both included. `release` is for partitions of closed sessions."""
@@ -79,8 +91,17 @@ class FetchSessionCache:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def has_room_for(self, additional_partitions: int) -> bool:
-        return self.total_partitions + additional_partitions <= self._max_partitions
+    def has_too_many_partitions(self) -> bool:
+        """Whether a session that has grown must evict others, or go."""
+        return self.total_partitions > self._max_partitions
+
+    def evict_for(self, grown: FetchSession, now_ms: int) -> bool:
+        """Evict others until the partitions of a session that was just used (`touch`) fit; False when they cannot."""
+        victims: dict[int, FetchSession] = {}
+        if not self._add_victims(victims, grown.privileged, 0, now_ms):
+            return False
+        self._evict(victims)
+        return True
 
     def remove(self, session_id: int) -> None:
         session = self._sessions.pop(session_id, None)
@@ -118,7 +139,7 @@ class FetchSessionCache:
         The last step adds it to the cache.
         """
         size = len(answers)
-        if not self._has_place_for(privileged, size, now_ms):
+        if self._victims(privileged, size, now_ms) is None:
             return None
         session = FetchSession(
             INVALID_SESSION_ID,
@@ -133,29 +154,54 @@ class FetchSessionCache:
             fetch.sent_log_start_offset = data.log_start_offset
             session.add(fetch)
             yield
-        if not self._has_place_for(privileged, size, now_ms):  # another session has taken the place
+        victims = self._victims(privileged, size, now_ms)
+        if victims is None:  # another session has taken the place
             session.close()
             return None
-        if len(self._sessions) >= self._max_sessions:
-            victim = self._victim(privileged, size, now_ms)
-            assert victim is not None
-            self.remove(victim)
-            self.evictions += 1
+        self._evict(victims)
         while session.session_id == INVALID_SESSION_ID or session.session_id in self._sessions:
             session.session_id = self._random_id(1, MAX_SESSION_ID)
         self._sessions[session.session_id] = session
         self.touch(session, now_ms)
         return session
 
-    def _has_place_for(self, privileged: bool, size: int, now_ms: int) -> bool:
-        """Whether a session of `size` partitions fits, possibly after an eviction."""
-        freed = 0
+    def _evict(self, victims: Iterable[int]) -> None:
+        for session_id in victims:
+            self.remove(session_id)
+            self.evictions += 1
+
+    def _victims(self, privileged: bool, size: int, now_ms: int) -> dict[int, FetchSession] | None:
+        """The sessions that a new one of `size` partitions evicts; None when there is no room for it."""
+        victims: dict[int, FetchSession] = {}
         if len(self._sessions) >= self._max_sessions:
             victim = self._victim(privileged, size, now_ms)
             if victim is None:
-                return False
-            freed = self._sessions[victim].cached_size
-        return self.has_room_for(size - freed)
+                return None
+            victims[victim] = self._sessions[victim]
+        return victims if self._add_victims(victims, privileged, size, now_ms) else None
+
+    def _add_victims(self, victims: dict[int, FetchSession], privileged: bool, size: int, now_ms: int) -> bool:
+        """Add sessions to `victims` until `size` more partitions fit; False when they cannot."""
+        freed = sum(session.cached_size for session in victims.values())
+        lacking = self.total_partitions + size - freed - self._max_partitions
+        if lacking <= 0:
+            return True
+        for session_id in self._expendable(privileged, now_ms):
+            if session_id not in victims:
+                victims[session_id] = session = self._sessions[session_id]
+                lacking -= session.cached_size
+                if lacking <= 0:
+                    return True
+        return False
+
+    def _expendable(self, privileged: bool, now_ms: int) -> Iterator[int]:
+        """The sessions that may be evicted for partitions of another, the first to go first; some of them twice."""
+        for session in self._sessions.values():
+            if now_ms - session.last_used_ms <= MIN_EVICTION_MS:
+                break
+            yield session.session_id
+        if privileged:
+            yield from self._evictable_by_followers.consumers()
 
     def _victim(self, privileged: bool, size: int, now_ms: int) -> int | None:
         """The session that a new one of `size` partitions may evict."""

@@ -56,6 +56,58 @@ def test_sessions_remember_a_bounded_number_of_partitions() -> None:
     assert broker.cache.total_partitions == 0
 
 
+def full_of_partitions(*sizes: int, is_follower: bool = False) -> tuple[Broker, list[int]]:
+    """A broker whose sessions may have no more partitions than these together, and the sessions."""
+    broker = Broker()
+    ids = itertools.count(1)
+    broker.cache = FetchSessionCache(10, lambda low, high: next(ids), max_partitions=sum(sizes))
+    made = [broker.fetch(request(*range(size)), is_follower=is_follower).session_id for size in sizes]
+    return broker, made
+
+
+def test_sessions_without_use_make_room_for_partitions_of_a_new_one() -> None:
+    broker, (oldest, older, used) = full_of_partitions(2, 2, 1)
+    broker.now_ms = MIN_EVICTION_MS
+    assert broker.fetch(request(0)).session_id == 0, "none is old enough"
+    broker.fetch(request(session=used, epoch=1))
+    broker.now_ms = MIN_EVICTION_MS + 1
+    assert broker.fetch(request(*range(5))).session_id == 0
+    assert broker.cache.evictions == 0, "all that may go would not be enough"
+    assert broker.fetch(request(0, 1)).session_id != 0
+    assert (broker.cache.get(oldest), broker.cache.get(older) is None) == (None, False)
+    assert broker.fetch(request(0, 1)).session_id != 0
+    assert broker.cache.get(older) is None
+    assert (broker.cache.evictions, broker.cache.total_partitions) == (2, 5)
+
+
+def test_sessions_without_use_make_room_for_one_that_grows() -> None:
+    broker, (unused, grows) = full_of_partitions(1, 1)
+    broker.now_ms = MIN_EVICTION_MS + 1
+    assert broker.fetch(request(1, session=grows, epoch=1)).error_code == ErrorCode.NONE
+    assert broker.cache.get(unused) is None
+    assert broker.fetch(request(2, session=grows, epoch=2)).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_the_smallest_consumers_make_room_for_partitions_of_a_follower() -> None:
+    broker, (large, small, middle) = full_of_partitions(4, 1, 2)
+    follower = broker.fetch(request(0), is_follower=True).session_id
+    assert follower != 0
+    assert broker.cache.get(small) is None
+    assert broker.fetch(request(1, 2, session=follower, epoch=1), is_follower=True).error_code == ErrorCode.NONE
+    assert broker.cache.get(middle) is None
+    assert broker.cache.get(large) is not None
+    assert broker.fetch(request(0)).session_id == 0
+
+
+def test_followers_in_use_keep_their_partitions() -> None:
+    broker, (first, second) = full_of_partitions(1, 1, is_follower=True)
+    broker.now_ms = MIN_EVICTION_MS + 1
+    for session in (first, second):
+        broker.fetch(request(session=session, epoch=1), is_follower=True)
+    assert broker.fetch(request(0, 1), is_follower=True).session_id == 0
+    assert broker.cache.evictions == 0
+
+
 class Apache:
     """FetchSessionCacheShard with lists only: each decision checks all sessions."""
 
