@@ -76,21 +76,26 @@ class MetadataCache:
         self.snapshot = MetadataSnapshot()
 
     def update(self, request: UpdateMetadataRequest) -> list[TopicPartition]:
-        """Apply one UpdateMetadata request; return the partitions it deleted."""
+        """Apply one UpdateMetadata request; return the partitions it deletes, whether they were known here or not.
+
+        A broker that has just started may learn of a topic only by its deletion, and may have offsets committed for it.
+        """
         old = self.snapshot
         partitions: dict[str, Mapping[int, UpdateMetadataPartitionState]] = dict(old.partitions)
         topic_ids = dict(old.topic_ids)
         topic_names = dict(old.topic_names)
-        deleted: list[TopicPartition] = []
+        deleted: dict[TopicPartition, None] = {}
         for topic, topic_id, states in _topic_states(request):
             _forget_id(topic, topic_ids, topic_names)
             merged = dict(partitions.get(topic, {}))
             for state in states:
                 if state.leader == LEADER_DURING_DELETE:
-                    if merged.pop(state.partition_index, None) is not None:
-                        deleted.append(TopicPartition(topic, state.partition_index))
+                    merged.pop(state.partition_index, None)
+                    deleted[TopicPartition(topic, state.partition_index)] = None
                 else:
                     merged[state.partition_index] = state
+                    if deleted:
+                        deleted.pop(TopicPartition(topic, state.partition_index), None)
             if not merged:
                 partitions.pop(topic, None)
                 continue
@@ -105,7 +110,7 @@ class MetadataCache:
             nodes=_nodes(request),
             controller_id=None if request.controller_id < 0 else request.controller_id,
         )
-        return deleted
+        return list(deleted)
 
     def contains(self, topic: str) -> bool:
         return topic in self.snapshot.partitions

@@ -91,7 +91,20 @@ def test_leader_during_delete_removes_the_partition_and_the_last_one_its_topic()
     assert update(cache, state(1, LEADER_DURING_DELETE)) == [TopicPartition("t", 1)]
     assert not cache.contains("t")
     assert cache.topic_name(TOPIC_ID) is None
-    assert update(cache, state(1, LEADER_DURING_DELETE)) == []
+
+
+def test_deletion_of_a_partition_that_is_not_known_is_told_once() -> None:
+    cache = MetadataCache(1)
+    gone = state(0, LEADER_DURING_DELETE)
+    assert update(cache, gone, gone) == [TopicPartition("t", 0)]
+    assert not cache.contains("t")
+
+
+def test_partition_that_the_same_request_creates_again_is_not_deleted() -> None:
+    cache = MetadataCache(1)
+    update(cache, state(0, 1))
+    assert update(cache, state(0, LEADER_DURING_DELETE), state(0, 2)) == []
+    assert cache.contains_partition("t", 0)
 
 
 def test_zero_id_makes_a_topic_lose_its_id() -> None:
