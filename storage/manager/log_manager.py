@@ -75,7 +75,8 @@ class LogManager:
         self._creation = LogCreation(self.log_dirs, self._configs, environment, self._deletions, self.all_logs)
         self._moves = LogMoves(environment, self._deletions)
         self._startup: LogStartup | None = None
-        self._recovery_threads = settings.recovery_threads_per_data_dir
+        self.recovery_threads_per_data_dir = settings.recovery_threads_per_data_dir
+        """A dynamic config: set until the logs are loaded, which is when it counts."""
         self._stopped = False
         self._are_dirs_locked = False
         self.is_started = False
@@ -180,7 +181,7 @@ class LogManager:
         except LogDirError as error:
             loaded(error)
             return
-        self._startup = LogStartup(self, self.environment, self._recovery_threads, loaded)
+        self._startup = LogStartup(self, self.environment, self.recovery_threads_per_data_dir, loaded)
         self._startup.begin(self.live_log_dirs, slice_ms=slice_ms)
 
     def lock_dirs(self) -> None:

@@ -199,6 +199,7 @@ class DynamicBrokerConfig:
         producers = self._log_manager.environment.producers
         producers.producer_id_expiration_ms = config.producer_id_expiration_ms
         producers.transaction_verification = config.transaction_partition_verification_enable
+        self._log_manager.recovery_threads_per_data_dir = config.num_recovery_threads_per_data_dir
         self._log_manager.update_broker_settings(config.settings)
         if changed & RECONFIGURABLE:
             self._log_manager.cleaner.reconfigure(cleaner_config(config.value))

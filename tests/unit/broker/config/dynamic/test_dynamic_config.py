@@ -28,6 +28,7 @@ class Broker:
     def __init__(self) -> None:
         self.cleaner = cast("LogCleaner", Cleaner(is_running=False))
         self.is_started = False
+        self.recovery_threads_per_data_dir = 1
         self.told: list[Mapping[str, str]] = []
         self.elections = 0
         self.environment = SimpleNamespace(producers=ProducerStateManagerConfig())
@@ -67,6 +68,11 @@ def test_open_logs_get_new_producer_settings(broker: Broker) -> None:
     assert (producers.producer_id_expiration_ms, producers.transaction_verification) == (1, False)
     broker.apply(DEFAULT_ENTITY)
     assert (producers.producer_id_expiration_ms, producers.transaction_verification) == (86_400_000, True)
+
+
+def test_logs_are_loaded_with_the_stored_number_of_recovery_threads(broker: Broker) -> None:
+    broker.apply(DEFAULT_ENTITY, num_recovery_threads_per_data_dir="4")
+    assert broker.recovery_threads_per_data_dir == 4
 
 
 def test_configs_of_other_brokers_are_theirs(broker: Broker) -> None:
