@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.broker.partition.in_sync_replicas import InSyncReplicas
 from odradek.broker.partition.leadership import Leadership
-from odradek.protocol.codec.primitives import uuid_to_text
+from odradek.protocol.codec.primitives import ZERO_UUID, uuid_to_text
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.new_tuple import new_tuple
 from odradek.protocol.records.layout import NO_PARTITION_LEADER_EPOCH
@@ -56,7 +56,7 @@ class LogReadInfo(NamedTuple):
 class Partition(Leadership):
     """A hosted partition. `future_log` is the copy that a move to another log directory fills."""
 
-    __slots__ = ("adding_replicas", "future_log", "in_sync", "is_reassigning")
+    __slots__ = ("adding_replicas", "fetch_topic_id", "future_log", "in_sync", "is_reassigning")
 
     def __init__(self, topic_partition: TopicPartition, environment: PartitionEnvironment) -> None:
         super().__init__(topic_partition, environment)
@@ -66,6 +66,10 @@ class Partition(Leadership):
         """While this broker leads: whether replicas are being added or removed."""
         self.adding_replicas: Sequence[int] = ()
         """The replicas that a reassignment adds, also while this broker follows."""
+        self.fetch_topic_id = ZERO_UUID
+        """While this broker follows: the topic id for its fetches. Zero if the controller sent none, also when the log
+        has one: the leader does not know it by then, either.
+        """
 
     # Leadership
 
@@ -122,6 +126,7 @@ class Partition(Leadership):
         self.in_sync.clear()
         self.is_reassigning = False
         self.adding_replicas = state.adding_replicas
+        self.fetch_topic_id = topic_id or ZERO_UUID
         log = self.create_log_if_not_exists(state, topic_id)
         if is_new_epoch:
             state_change_log.info(

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from odradek.broker.partition.leadership import NO_LEADER_EPOCH
 from odradek.controller.model.leader_and_isr import EPOCH_DURING_DELETE
 from odradek.controller.model.topic_names import is_valid_topic_name
+from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.disk.disk_space import LogDirFullError
@@ -185,12 +186,19 @@ class ControllerRequests:
             # A new epoch ends requests that waited under the old one, and the high watermark may have moved.
             self._complete_delayed(topic_partition)
             return ErrorCode.NONE
-        if state.leader_epoch == hosted.leader_epoch and topic_id is not None and log_topic_id is None:
-            if hosted.log is not None:
-                hosted.news.announce()
-                hosted.log.assign_topic_id(topic_id)
-            return ErrorCode.NONE
+        if state.leader_epoch == hosted.leader_epoch and (topic_id is None) != (log_topic_id is None):
+            return self._id_came_or_went(hosted, topic_id, is_follower=state.leader != self._broker_id)
         return ErrorCode.STALE_CONTROLLER_EPOCH
+
+    def _id_came_or_went(self, hosted: Partition, topic_id: bytes | None, *, is_follower: bool) -> ErrorCode:
+        """Controllers before 2.8 send no topic ids. One may follow, or be followed by, a controller that does."""
+        if topic_id is None and not is_follower:
+            return ErrorCode.STALE_CONTROLLER_EPOCH
+        hosted.news.announce()
+        hosted.fetch_topic_id = topic_id or ZERO_UUID
+        if topic_id is not None and hosted.log is not None:
+            hosted.log.assign_topic_id(topic_id)
+        return ErrorCode.NONE
 
     def _close_without_log(self, topic_partition: TopicPartition, error: KafkaError) -> None:
         """Stop hosting a partition that could not get a log, or take it offline if a failed directory may have one."""

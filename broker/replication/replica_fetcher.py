@@ -36,7 +36,6 @@ from odradek.broker.replication.fetch_states import FetchStates, OwnLog
 from odradek.broker.replication.follower_log import follow_watermarks, producers_at, when_cuttable
 from odradek.broker.replication.truncation_offset import OffsetTruncationState, truncation_offset
 from odradek.controller.loop_turns import in_turns
-from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.new_tuple import new_tuple
 from odradek.storage.disk.disk_space import LogDirFullError
@@ -225,7 +224,7 @@ class ReplicaFetcher:
         return new_tuple(
             PartitionRequest,
             (
-                own.topic_id or ZERO_UUID,
+                partition.fetch_topic_id,
                 state.fetch_offset,
                 own.watermarks.log_start_offset,
                 state.current_leader_epoch,

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.disks.faulty_disk import FaultyFileSystem, disk_full
 from tests.support.disks.logs import batch
-from tests.support.in_process.replication.replicas import TP, Replicas
+from tests.support.in_process.replication.replicas import TOPIC_ID, TP, Replicas
 
 NONE = ErrorCode.NONE
 
@@ -35,6 +36,14 @@ def test_state_that_does_not_name_this_broker_is_refused(replicas: Replicas) -> 
 def test_topic_id_may_not_change(replicas: Replicas) -> None:
     replicas.lead()
     assert replicas.lead(epoch=1, topic_id=b"\x09" * 16) == ErrorCode.INCONSISTENT_TOPIC_ID
+
+
+def test_controller_without_topic_ids_is_told_of_no_error_where_a_follower_has_one(replicas: Replicas) -> None:
+    replicas.follow(epoch=1)
+    assert replicas.follow(epoch=1, topic_id=ZERO_UUID) == NONE
+    replicas.lead(epoch=2, partition_epoch=1)
+    assert replicas.lead(epoch=2, partition_epoch=1, topic_id=ZERO_UUID) == ErrorCode.STALE_CONTROLLER_EPOCH
+    assert replicas.manager.partition(TP).topic_id == TOPIC_ID
 
 
 @pytest.mark.parametrize("leads", [True, False])

@@ -4,12 +4,15 @@ from pathlib import Path
 
 import pytest
 
+from odradek.broker.fetch.fetch_context import TOPIC_ID_VERSION
 from odradek.broker.fetch.follower_waits import SHORT_FOR_MS, SHORT_WAIT_MS
 from odradek.broker.replication.replica_fetchers import fetcher_index
+from odradek.protocol.codec.primitives import ZERO_UUID
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.async_test import async_test
-from tests.support.in_process.replication.following import FOLLOWER_ID, Following
-from tests.support.in_process.replication.replicas import TP
+from tests.support.in_process.replication.following import FOLLOWER_ID, LEADER_ID, Following
+from tests.support.in_process.replication.replicas import TOPIC_ID, TP
 
 PARTITIONS = [TopicPartition("t", index) for index in range(4)]
 
@@ -55,6 +58,30 @@ async def test_as_many_fetchers_as_are_set_follow_one_leader(tmp_path: Path) -> 
     assert following.client_ids == [f"broker-{FOLLOWER_ID}-fetcher-{index}" for index in (0, 1)]
     following.shutdown()
     assert all(link.is_closed for link in following.links)
+
+
+@pytest.mark.parametrize("epoch", [0, 1])
+def test_a_topic_is_fetched_by_name_after_a_controller_that_sends_no_id(tmp_path: Path, epoch: int) -> None:
+    """With a new epoch or with the same one. The log keeps its id."""
+
+    @async_test
+    async def scenario() -> None:
+        following = Following(tmp_path)
+        following.lead()
+        await following.turns()
+        if epoch:
+            following.tell_leader(epoch=epoch)
+        follow = following.follower.follow
+        assert follow(TP, leader=LEADER_ID, epoch=epoch, partition_epoch=epoch, topic_id=ZERO_UUID) == ErrorCode.NONE
+        following.append(b"a")
+        for _ in range(3):
+            await following.advance(1_000)
+        versions = [version for _, version in following.link.requests]
+        assert versions[0] >= TOPIC_ID_VERSION > versions[-1]
+        assert (following.log().log_end_offset, following.log().topic_id) == (1, TOPIC_ID)
+        following.shutdown()
+
+    scenario()
 
 
 @async_test
