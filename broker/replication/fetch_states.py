@@ -155,13 +155,12 @@ class FetchStates:
             refused = replace(state, delayed_until_ms=now_ms + delay_ms, refusals=state.refusals + 1)
             self._to_end(topic_partition, refused)
 
-    def truncated(self, topic_partition: TopicPartition, offset: int, latest_epoch: int) -> None:
-        """The log was truncated or restarted; fetch from `offset` on."""
+    def truncated(self, topic_partition: TopicPartition, offset: int, latest_epoch: int) -> PartitionFetchState:
+        """The log was truncated or restarted; fetch from `offset` on. Returns the new state."""
         state = self._states[topic_partition]
-        self._set(
-            topic_partition,
-            replace(state, fetch_offset=offset, last_fetched_epoch=latest_epoch, is_truncating=False),
-        )
+        state = replace(state, fetch_offset=offset, last_fetched_epoch=latest_epoch, is_truncating=False)
+        self._set(topic_partition, state)
+        return state
 
     def reset(self, topic_partition: TopicPartition, offset: int, latest_epoch: int, lag: int) -> None:
         """The fetch offset was out of the leader's range; fetch from `offset` on."""

@@ -412,8 +412,10 @@ class ReplicaFetcher:
             self._delay([topic_partition])
             return False
         producers: ProducerMemory | None = None
+        after: PartitionFetchState | None = None
 
         def cut() -> bool:
+            nonlocal after
             if self.states.get(topic_partition) is not state or self._log(topic_partition) is not own:
                 return False
             if offset < own.high_watermark:
@@ -423,7 +425,7 @@ class ReplicaFetcher:
             )
             if truncation.is_complete:
                 self._mark_for_truncation(topic_partition, offset)
-            self.states.truncated(topic_partition, offset, own.latest_epoch)
+            after = self.states.truncated(topic_partition, offset, own.latest_epoch)
             return True
 
         try:
@@ -439,7 +441,7 @@ class ReplicaFetcher:
             return False
         if was_cut:
             self._wait_for_disk(own.log_dir.sync_queue.when_durable)
-        return was_cut
+        return was_cut and self.states.get(topic_partition) is after
 
     def _not_cut(self, topic_partition: TopicPartition, error: KafkaError) -> None:
         if isinstance(error, LogDirFullError):
@@ -464,7 +466,7 @@ class ReplicaFetcher:
         if not await when_cuttable(self._log_manager, own, own.segments.first.base_offset, begin):
             return False
         self._wait_for_disk(own.log_dir.sync_queue.when_durable)
-        return True
+        return self.states.get(topic_partition) is state
 
     async def _reset(self, topic_partition: TopicPartition) -> None:
         """The fetch offset was out of the leader's range: truncate, or restart at the leader's log start."""

@@ -231,6 +231,18 @@ class Following:
         self.fetchers.shutdown()
 
 
+async def behind_the_leaders_start(following: Following) -> None:
+    """The follower has offset 0, the leader offsets from 3 on; neither has the new epoch yet."""
+    following.lead()
+    following.append(b"a")
+    await following.turns()
+    following.follower.stop(delete=False, epoch=0)
+    following.append(b"b", b"c", b"d")
+    following.leader.fetch(4, replica_id=FOLLOWER_ID)
+    following.leader.manager.delete_records(0, {TP: 3}, lambda results: None)
+    following.leader.log_manager.delete_old_segments()
+
+
 def _log(replicas: Replicas, tp: TopicPartition) -> UnifiedLog:
     log = replicas.manager.partition(tp).log
     assert log is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,14 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchRequest, FetchResponse
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.async_test import async_test
-from tests.support.disks.logs import append
-from tests.support.in_process.replication.following import Following, bytes_of, error_in, honest
+from tests.support.disks.logs import DeferredIoPool, append
+from tests.support.in_process.replication.following import (
+    Following,
+    behind_the_leaders_start,
+    bytes_of,
+    error_in,
+    honest,
+)
 from tests.support.in_process.replication.replicas import TP
 
 OTHER = TopicPartition("t", 1)
@@ -103,3 +110,47 @@ async def test_an_answer_about_a_removed_partition_is_left_alone(following: Foll
     following.link.change = meanwhile
     await following.turns()
     assert (following.log().log_end_offset, following.log(OTHER).log_end_offset) == (0, 1)
+
+
+async def ends_after_the_leaders(following: Following) -> None:
+    """The follower has offsets up to 3, and no epochs; the leader has offset 0."""
+    following.lead()
+    await following.turns()
+    append(following.log(), b"a", b"b", b"c")
+    following.log().state.leader_epochs.clear()
+    following.log().update_high_watermark(3)
+    following.append(b"d")
+
+
+@pytest.mark.parametrize(
+    ("begin", "end_offset"), [(ends_after_the_leaders, 1), (behind_the_leaders_start, 3)], ids=["cut", "restart"]
+)
+def test_a_partition_that_is_removed_right_after_its_log_was_cut_is_left_alone(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    begin: Callable[[Following], Awaitable[None]],
+    end_offset: int,
+) -> None:
+    """The cut of flushed records waits for a checkpoint; the fetcher goes on a turn of the loop after it."""
+
+    @async_test
+    async def scenario() -> None:
+        pool = DeferredIoPool()
+        following = Following(tmp_path, pool=pool)
+        await begin(following)
+        following.log().flush()
+        pool.run_all()
+        following.lead(OTHER)  # so that the fetcher goes on
+        following.lead(epoch=1)
+        pool.run_all()
+        await following.turns()
+        before = following.log().log_end_offset
+        pool.run_all()
+        assert (following.log().log_end_offset, before != end_offset) == (end_offset, True)
+        following.fetchers.remove([TP])
+        await following.turns()
+        assert not following.is_followed()
+        assert "Error in the fetcher" not in caplog.text
+        following.shutdown()
+
+    scenario()

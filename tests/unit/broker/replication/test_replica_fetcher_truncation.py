@@ -20,7 +20,15 @@ from odradek.storage.offsets import SpecialTimestamp
 from odradek.storage.producers.producer_recovery import REPLAYED_AT_ONCE
 from tests.support.async_test import async_test
 from tests.support.disks.logs import DeferredIoPool, append, batch
-from tests.support.in_process.replication.following import FOLLOWER_ID, LEADER_ID, Following, bytes_of, error_in, honest
+from tests.support.in_process.replication.following import (
+    FOLLOWER_ID,
+    LEADER_ID,
+    Following,
+    behind_the_leaders_start,
+    bytes_of,
+    error_in,
+    honest,
+)
 from tests.support.in_process.replication.replicas import TP
 
 BACKOFF_MS = 1_000
@@ -28,18 +36,6 @@ OTHER = TopicPartition("t", 1)
 
 
 # Offsets out of range
-
-
-async def behind_the_leaders_start(following: Following) -> None:
-    """The follower has offset 0, the leader offsets from 3 on; neither has the new epoch yet."""
-    following.lead()
-    following.append(b"a")
-    await following.turns()
-    following.follower.stop(delete=False, epoch=0)
-    following.append(b"b", b"c", b"d")
-    following.leader.fetch(4, replica_id=FOLLOWER_ID)
-    following.leader.manager.delete_records(0, {TP: 3}, lambda results: None)
-    following.leader.log_manager.delete_old_segments()
 
 
 @async_test
