@@ -1,7 +1,8 @@
 """Producer ids for idempotent producers, from blocks that the controller allocates.
 
 A block holds 1000 ids. The next block is requested when 90 % of this one are used. A client that needs an id while none
-is left gets COORDINATOR_LOAD_IN_PROGRESS and retries; before the first block clients wait instead.
+is left gets COORDINATOR_LOAD_IN_PROGRESS and retries. Before the first block clients wait for it, but not for long:
+unlike in Apache Kafka, the first producer after the start of a broker needs no retry.
 
 Kafka: ProducerIdManager, RPCProducerIdManager, ZkProducerIdManager.
 """
@@ -21,12 +22,17 @@ from odradek.protocol.messages.allocate_producer_ids import AllocateProducerIdsR
 if TYPE_CHECKING:
     from odradek.broker.inter_broker.ports import ToController
     from odradek.controller.znodes.znodes import ProducerIdsBlock
+    from odradek.timer.system_timer import SystemTimer
+    from odradek.timer.task import TimerTask
 
 ResponseT = TypeVar("ResponseT", bound=Response)
 
 log = logging.getLogger(__name__)
 
 PREFETCH_THRESHOLD = 0.90
+
+FIRST_BLOCK_WAIT_MS = 1_000
+"""Longer than a controller needs, and much shorter than the time-outs of clients: there may be no controller."""
 
 OnProducerId = Callable[[int | ErrorCode], None]
 
@@ -37,6 +43,7 @@ class ProducerIdManager:
     def __init__(
         self,
         to_controller: ToController,
+        timer: SystemTimer,
         spawn: Callable[[Coroutine[object, object, None]], None],
         *,
         broker_id: int,
@@ -44,6 +51,7 @@ class ProducerIdManager:
         timeout_ms: int,
     ) -> None:
         self._to_controller = to_controller
+        self._timer = timer
         self._spawn = spawn
         self._broker_id = broker_id
         self._broker_epoch = broker_epoch
@@ -54,6 +62,7 @@ class ProducerIdManager:
         self._next_block: tuple[int, int] | None = None
         self._allocating = False
         self._waiting: list[OnProducerId] = []
+        self._wait_end: TimerTask | None = None
 
     def next(self, respond: OnProducerId) -> None:
         """Call `respond` with an unused id, or with a retriable error."""
@@ -64,6 +73,8 @@ class ProducerIdManager:
             self._request_block()
             if first_of_all:
                 self._waiting.append(respond)
+                if self._wait_end is None:
+                    self._wait_end = self._timer.schedule(FIRST_BLOCK_WAIT_MS, self._answer_waiting)
             else:
                 respond(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
             return
@@ -101,6 +112,9 @@ class ProducerIdManager:
             self._answer_waiting()
 
     def _answer_waiting(self) -> None:
+        if self._wait_end is not None:
+            self._wait_end.cancel()
+            self._wait_end = None
         waiting, self._waiting = self._waiting, []
         for respond in waiting:
             if self._next_block is None and self._next_id >= self._end:

@@ -119,6 +119,7 @@ class ClusterLinks:
         asks_controller = self._config.metadata_version.has_producer_id_allocation
         return ProducerIdManager(
             self.to_controller() if asks_controller else OwnBlocks(next_block),
+            self._timer,
             self._spawn,
             broker_id=self._broker_id,
             broker_epoch=broker_epoch,

@@ -7,12 +7,14 @@ from typing import TypeVar, cast
 
 import pytest
 
-from odradek.broker.inter_broker.producer_ids import OwnBlocks, ProducerIdManager
+from odradek.broker.inter_broker.producer_ids import FIRST_BLOCK_WAIT_MS, OwnBlocks, ProducerIdManager
 from odradek.controller.tree.metadata_tree import NoNode
 from odradek.controller.znodes.znodes import ProducerIdsBlock
 from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from odradek.timer.clock import ManualClock
+from odradek.timer.system_timer import SystemTimer
 from tests.support.async_test import async_test
 
 ResponseT = TypeVar("ResponseT", bound=Response)
@@ -27,8 +29,15 @@ class Allocator:
         self.failure: ErrorCode | Exception | None = None
         self.asked: list[tuple[AllocateProducerIdsRequest, int | None]] = []
         self.spawned: list[Coroutine[object, object, None]] = []
+        self.clock = ManualClock()
+        self.timer = SystemTimer(self.clock)
         self.manager = ProducerIdManager(
-            self, self.spawned.append, broker_id=3, broker_epoch=lambda: 70 + len(self.asked), timeout_ms=900
+            self,
+            self.timer,
+            self.spawned.append,
+            broker_id=3,
+            broker_epoch=lambda: 70 + len(self.asked),
+            timeout_ms=900,
         )
         self.answers: list[int | ErrorCode] = []
 
@@ -52,6 +61,10 @@ class Allocator:
             except StopIteration:
                 continue
 
+    def advance(self, ms: int) -> None:
+        self.clock.advance(ms)
+        self.timer.advance()
+
     def take(self, times: int = 1) -> list[int | ErrorCode]:
         before = len(self.answers)
         for _ in range(times):
@@ -64,6 +77,21 @@ def test_first_request_waits_for_the_first_block() -> None:
     assert ids.take() == []
     ids.run()
     assert ids.answers == [0]
+
+
+def test_first_requests_do_not_wait_long_for_a_block() -> None:
+    ids = Allocator()
+    ids.take(2)
+    ids.advance(FIRST_BLOCK_WAIT_MS - 1)
+    assert ids.answers == []
+    ids.advance(1)
+    assert ids.answers == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS] * 2
+    assert ids.take() == []
+    ids.advance(FIRST_BLOCK_WAIT_MS - 1)
+    ids.run()
+    ids.advance(FIRST_BLOCK_WAIT_MS)
+    assert ids.answers[2:] == [0], "the first request for a block is answered"
+    assert len(ids.asked) == 1
 
 
 def test_ids_of_a_block_follow_each_other() -> None:
