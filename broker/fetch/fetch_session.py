@@ -29,6 +29,7 @@ from odradek.broker.partition.replica import LastFetch
 from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.new_tuple import new_tuple
+from odradek.protocol.records.layout import NO_PARTITION_LEADER_EPOCH
 from odradek.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class PartitionFetch:
 
     `topic_partition` names the partition, with an empty name while that of its topic id is not known. `session` is None
     outside of a session; `order` is the partition's place in it. `position` is the log position of the fetch offset,
-    set once the partition has rested.
+    set once the partition has rested. Every negative leader epoch of a fetch means that it names none.
     """
 
     __slots__ = (
@@ -109,7 +110,7 @@ class PartitionFetch:
             self.key = (topic if topic_id == ZERO_UUID else topic_id, partition)
         self.fetch_offset = fetch_offset
         self.max_bytes = max_bytes
-        self.current_leader_epoch = current_leader_epoch
+        self.current_leader_epoch = current_leader_epoch if current_leader_epoch >= 0 else NO_PARTITION_LEADER_EPOCH
         self.log_start_offset = log_start_offset
         self.last_fetched_epoch = last_fetched_epoch
         self.sent_high_watermark = -1
@@ -129,7 +130,8 @@ class PartitionFetch:
     def take_request(self, asked: FetchPartition) -> None:
         self.fetch_offset = asked.fetch_offset
         self.max_bytes = asked.partition_max_bytes
-        self.current_leader_epoch = asked.current_leader_epoch
+        epoch = asked.current_leader_epoch
+        self.current_leader_epoch = epoch if epoch >= 0 else NO_PARTITION_LEADER_EPOCH
         self.log_start_offset = asked.log_start_offset
         self.last_fetched_epoch = asked.last_fetched_epoch
 

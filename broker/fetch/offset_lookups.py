@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.records.layout import NO_PARTITION_LEADER_EPOCH
 from odradek.storage.log.legacy_offsets import legacy_offsets_before as offsets_before
 from odradek.storage.offsets import LATEST, SpecialTimestamp, TimestampAndOffset
 
@@ -56,7 +57,7 @@ def latest_offset(partition: Partition, isolation_level: int, current_leader_epo
     log = partition.log
     if log is None or partition.leader_id != partition.environment.broker_id:
         return None
-    if current_leader_epoch >= 0 and current_leader_epoch != partition.leader_epoch:
+    if current_leader_epoch not in (partition.leader_epoch, NO_PARTITION_LEADER_EPOCH):
         return None
     high_watermark = log.watermarks.high_watermark
     epoch_start = partition.leader_epoch_start_offset

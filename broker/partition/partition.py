@@ -313,7 +313,7 @@ class Partition(Leadership):
 
         Raises: KafkaError FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER.
         """
-        if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:
+        if current_leader_epoch not in (self.leader_epoch, NO_PARTITION_LEADER_EPOCH):
             error = (
                 ErrorCode.FENCED_LEADER_EPOCH
                 if current_leader_epoch < self.leader_epoch

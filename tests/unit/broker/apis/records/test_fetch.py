@@ -213,6 +213,8 @@ def test_offset_out_of_range(broker: InProcessBroker, offset: int) -> None:
         (5, 4, ErrorCode.FENCED_LEADER_EPOCH, (0, 5)),
         (5, 6, ErrorCode.UNKNOWN_LEADER_EPOCH, (-1, -1)),
         (5, 5, NONE, (-1, -1)),
+        (5, -1, NONE, (-1, -1)),
+        (5, -2, NONE, (-1, -1)),
     ],
 )
 def test_leader_epochs(

@@ -98,9 +98,13 @@ def test_leader_epoch_is_in_the_response_from_version_4_on(broker: InProcessBrok
     assert list_offsets(broker, LATEST, version).leader_epoch == epoch
 
 
-@pytest.mark.parametrize(("asked", "error"), [(0, NONE), (1, ErrorCode.UNKNOWN_LEADER_EPOCH)])
+@pytest.mark.parametrize(
+    ("asked", "error"),
+    [(0, NONE), (-1, NONE), (1, ErrorCode.UNKNOWN_LEADER_EPOCH), (-2, ErrorCode.FENCED_LEADER_EPOCH)],
+)
 def test_leader_epoch_of_the_asker(broker: InProcessBroker, asked: int, error: ErrorCode) -> None:
     assert list_offsets(broker, LATEST, epoch=asked).error_code == error
+    assert list_offsets(broker, 0, epoch=asked).error_code == error
 
 
 def test_unknown_partitions(broker: InProcessBroker) -> None:

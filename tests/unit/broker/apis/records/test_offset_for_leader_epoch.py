@@ -60,7 +60,14 @@ def test_epoch_is_in_the_response_from_version_1_on(broker: InProcessBroker, ver
 
 
 @pytest.mark.parametrize(
-    ("current", "error"), [(5, NONE), (4, ErrorCode.FENCED_LEADER_EPOCH), (6, ErrorCode.UNKNOWN_LEADER_EPOCH)]
+    ("current", "error"),
+    [
+        (5, NONE),
+        (-1, NONE),
+        (4, ErrorCode.FENCED_LEADER_EPOCH),
+        (-2, ErrorCode.FENCED_LEADER_EPOCH),
+        (6, ErrorCode.UNKNOWN_LEADER_EPOCH),
+    ],
 )
 def test_epoch_of_the_asker_has_to_be_ours(broker: InProcessBroker, current: int, error: ErrorCode) -> None:
     found = end_of(broker, 0, current_epoch=current)
