@@ -1,5 +1,8 @@
 """A DeleteRecords that waits until every live replica has moved its log start.
 
+It is also answered when this broker stops to lead, or to host, a partition. Apache Kafka looks at such a request only
+when the high watermark moves or a follower fetches, so that it waits for its time-out.
+
 Kafka: DelayedDeleteRecords.
 """
 
@@ -10,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.fetch.results import LogDeleteRecordsResult
 from odradek.broker.replica_manager.delayed_partitions import DelayedPartitions
-from odradek.protocol.errors import KafkaError
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from odradek.broker.partition.hosted_partitions import HostedPartitions
@@ -35,6 +38,10 @@ class DelayedDeleteRecords(DelayedPartitions[LogDeleteRecordsResult]):
             self._partitions.topic_stats.expired_delete_records += len(self._pending)
 
     def settle(self, topic_partition: TopicPartition, result: LogDeleteRecordsResult) -> bool:
+        if topic_partition not in self._partitions.by_name:
+            result.error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION  # whatever the metadata says
+            result.low_watermark = -1
+            return True
         try:
             result.low_watermark = self._partitions.partition(topic_partition).low_watermark()
         except KafkaError as error:

@@ -52,3 +52,9 @@ def test_time_out_tells_the_low_watermark_reached(waiting: Waiting) -> None:
 def test_leadership_that_moved_ends_the_wait(waiting: Waiting) -> None:
     waiting.replicas.follow(epoch=1, partition_epoch=1)
     assert (waiting.answer[TP].error, waiting.answer[TP].low_watermark) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+
+
+def test_replica_that_is_deleted_ends_the_wait(waiting: Waiting) -> None:
+    assert waiting.replicas.stop(delete=True) == NONE
+    assert waiting.replicas.cache.contains_partition(*TP)
+    assert (waiting.answer[TP].error, waiting.answer[TP].low_watermark) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
