@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple, TypeAlias
 
-from odradek.protocol.records.layout import COMPRESSION_MASK, MAX_INT32, NO_SEQUENCE, NO_TIMESTAMP
+from odradek.protocol.records.layout import MAX_INT32, NO_SEQUENCE, NO_TIMESTAMP
 from odradek.protocol.records.record import Headers, Record
 from odradek.protocol.records.record_fields import (
     bytes_remain,
@@ -48,8 +48,6 @@ class RecordsSummary(NamedTuple):
     """Offset deltas are 0, 1, 2, ..."""
     keyless: int
     """How many records have no key."""
-    compressed_attribute: bool
-    """A record claims to be compressed itself."""
 
 
 _new = tuple.__new__  # half the price of a NamedTuple's own constructor
@@ -208,7 +206,7 @@ def read_keys(data: bytes, count: int) -> list[KeyedSpan]:  # noqa: C901 - as re
 
 def summarize(data: bytes, count: int, base_timestamp: int) -> RecordsSummary:  # noqa: C901 - as read_records
     """Walk all records and build none. Refuses what `read_records` refuses."""
-    position = attributes = keyless = 0
+    position = keyless = 0
     end = len(data)
     min_delta, max_delta = _NO_DELTA
     first_of_max = -1
@@ -227,8 +225,7 @@ def summarize(data: bytes, count: int, base_timestamp: int) -> RecordsSummary:  
             body_end = position + (size >> 1)
             if size & 1 or body_end > end:
                 raise does_not_fit(size, end - position)
-            attributes |= data[position]
-            position += 1
+            position += 1  # attributes
             delta = data[position]
             position += 1
             if delta >= 0x80:
@@ -287,6 +284,4 @@ def summarize(data: bytes, count: int, base_timestamp: int) -> RecordsSummary:  
         raise bytes_remain(end - position)
     max_timestamp = checked(base_timestamp + max_delta) if count else NO_TIMESTAMP
     min_timestamp = checked(base_timestamp + min_delta) if min_delta != _NO_DELTA[0] else NO_TIMESTAMP
-    return RecordsSummary(
-        count, max_timestamp, first_of_max, min_timestamp, sequential, keyless, bool(attributes & COMPRESSION_MASK)
-    )
+    return RecordsSummary(count, max_timestamp, first_of_max, min_timestamp, sequential, keyless)

@@ -46,7 +46,7 @@ def assign_in_old_format(
 
     Raises: KafkaError for invalid records, and for records that the format cannot represent.
     """
-    raise_record_errors(found, rules, source_codec, now_ms)
+    raise_record_errors(found, rules, now_ms)
     first = found[0]
     same = [batch for batch in found if isinstance(batch, LegacyBatch) and batch.magic == rules.record_version]
     can_stay = len(same) == len(found) and source_codec == target_codec

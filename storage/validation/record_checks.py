@@ -8,8 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.records.batch import RecordBatch
-from odradek.protocol.records.compression import CompressionType
 from odradek.protocol.records.convert import deep_records
 from odradek.protocol.records.layout import CREATE_TIME, LOG_APPEND_TIME, NO_TIMESTAMP
 from odradek.storage.append_info import NO_KEY, RecordValidationError
@@ -17,7 +15,7 @@ from odradek.storage.append_info import NO_KEY, RecordValidationError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from odradek.protocol.records.batch import AnyBatch
+    from odradek.protocol.records.batch import AnyBatch, RecordBatch
     from odradek.protocol.records.record import Record
     from odradek.protocol.records.record_walks import RecordsSummary
     from odradek.storage.validation.validation_rules import ValidationRules
@@ -33,13 +31,9 @@ def records_of(batch: AnyBatch, rules: ValidationRules) -> Iterable[Record]:
     return deep_records(batch, max_decompressed_bytes=rules.max_decompressed_bytes)
 
 
-def has_bad_records(
-    batch: RecordBatch, summary: RecordsSummary, rules: ValidationRules, source_codec: int, now_ms: int
-) -> bool:
+def has_bad_records(batch: RecordBatch, summary: RecordsSummary, rules: ValidationRules, now_ms: int) -> bool:
     """Whether the summary of a batch shows an invalid record."""
     if rules.compact and summary.keyless:
-        return True
-    if source_codec != CompressionType.NONE and summary.compressed_attribute:
         return True
     if rules.timestamp_type != CREATE_TIME:
         return False
@@ -51,24 +45,14 @@ def has_bad_records(
     )
 
 
-def raise_record_errors(found: Sequence[AnyBatch], rules: ValidationRules, source_codec: int, now_ms: int) -> None:
+def raise_record_errors(found: Sequence[AnyBatch], rules: ValidationRules, now_ms: int) -> None:
     """Check every record. Raises RecordValidationError with the list of the first invalid ones, if any."""
     for batch in found:
         errors: list[tuple[int, str]] = []
         count = 0
         has_time_error = False
-        is_compressed_inside = (
-            source_codec != CompressionType.NONE
-            and isinstance(batch, RecordBatch)
-            and batch.summary(rules.max_decompressed_bytes).compressed_attribute
-        )
         for index, record in enumerate(records_of(batch, rules)):
             message = _key_error(record, rules)
-            if is_compressed_inside:
-                message = (
-                    "Compressed outer record should not have an inner record with a compression attribute set: "
-                    f"{_shown(record)}"
-                )
             if message is None and (message := _timestamp_error(batch, record, rules, now_ms)) is not None:
                 has_time_error = True
             if message is not None:

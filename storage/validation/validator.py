@@ -287,11 +287,11 @@ def _checked_records(
     if not may_take_long:
         check_walk(batch)
     summary = batch.summary(rules.max_decompressed_bytes)
-    is_invalid = has_wrong_time or has_bad_records(batch, summary, rules, source_codec, now_ms)
+    is_invalid = has_wrong_time or has_bad_records(batch, summary, rules, now_ms)
     if not may_take_long and (is_invalid or (source_codec and not summary.has_sequential_offsets)):
         check_rebuild([batch])
     if is_invalid:
-        raise_record_errors([batch], rules, source_codec, now_ms)
+        raise_record_errors([batch], rules, now_ms)
     return summary
 
 
@@ -340,7 +340,7 @@ def _rebuild(
     Raises: KafkaError; UNKNOWN_SERVER_ERROR, as Apache Kafka answers, if the builder refuses what the client's header
     or records hold. Kafka: LogValidator.buildRecordsAndAssignOffsets.
     """
-    raise_record_errors(found, rules, source_codec, now_ms)
+    raise_record_errors(found, rules, now_ms)
     is_append_time = rules.timestamp_type == LOG_APPEND_TIME
     sizes: list[int] = []
     try:

@@ -36,7 +36,6 @@ def test_keys_and_summary_agree_with_the_records(sample: tuple[int, list[Record]
         min_timestamp=min(dated, default=-1),
         has_sequential_offsets=[r.offset for r in records] == list(range(base_offset, base_offset + len(records))),
         keyless=sum(record.key is None for record in records),
-        compressed_attribute=False,
     )
 
 
@@ -168,13 +167,8 @@ def test_largest_timestamps_are_read() -> None:
     assert read(encoded(*records, base_timestamp=MAX_INT64), 1, base_timestamp=MAX_INT64) == records
 
 
-def test_summary_notices_the_compression_bits_of_a_record() -> None:
-    data = raw_record(b"\x02\x00\x00\x01\x01\x00")
-    assert summarize(data, 1, T).compressed_attribute
-
-
 def test_summary_of_no_records() -> None:
-    assert summarize(b"", 0, T) == RecordsSummary(0, -1, -1, -1, True, 0, False)
+    assert summarize(b"", 0, T) == RecordsSummary(0, -1, -1, -1, True, 0)
 
 
 def test_records_without_timestamp_do_not_count_for_the_minimum() -> None:

@@ -42,12 +42,12 @@ def batch_of(*records: SimpleRecord) -> RecordBatch:
     ],
 )
 def test_the_sums_say_what_the_records_say(batch: RecordBatch, asked: ValidationRules, code: ErrorCode | None) -> None:
-    assert has_bad_records(batch, batch.summary(MAX_DECOMPRESSED_BYTES), asked, 0, NOW) is (code is not None)
+    assert has_bad_records(batch, batch.summary(MAX_DECOMPRESSED_BYTES), asked, NOW) is (code is not None)
     if code is None:
-        raise_record_errors([batch], asked, 0, NOW)
+        raise_record_errors([batch], asked, NOW)
         return
     with pytest.raises(RecordValidationError) as refused:
-        raise_record_errors([batch], asked, 0, NOW)
+        raise_record_errors([batch], asked, NOW)
     assert refused.value.code is code
     assert [index for index, _ in refused.value.record_errors] == [0]
 
@@ -55,13 +55,13 @@ def test_the_sums_say_what_the_records_say(batch: RecordBatch, asked: Validation
 def test_messages_of_old_formats_are_checked_too() -> None:
     keyless = LegacyBatch(memoryview(build_message(1, 0, NOW, None, b"v")))
     with pytest.raises(RecordValidationError):
-        raise_record_errors([keyless], COMPACTED, 0, NOW)
-    raise_record_errors([LegacyBatch(memoryview(build_message(0, 0, -1, b"k", b"v")))], LIMITED, 0, NOW)
+        raise_record_errors([keyless], COMPACTED, NOW)
+    raise_record_errors([LegacyBatch(memoryview(build_message(0, 0, -1, b"k", b"v")))], LIMITED, NOW)
 
 
 @pytest.mark.parametrize(("count", "named"), [(RECORD_ERRORS_MAX, RECORD_ERRORS_MAX), (12_000, RECORD_ERRORS_MAX)])
 def test_number_of_errors_is_bounded(count: int, named: int) -> None:
     with pytest.raises(RecordValidationError) as refused:
-        raise_record_errors([batch_of(*[SimpleRecord(NOW, None, None)] * count)], COMPACTED, 0, NOW)
+        raise_record_errors([batch_of(*[SimpleRecord(NOW, None, None)] * count)], COMPACTED, NOW)
     assert len(refused.value.record_errors) == named
     assert f"due to {count} record errors in total" in refused.value.message

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records.batch import RecordBatch
 from odradek.protocol.records.builder import assemble_batch, build_batch
-from odradek.protocol.records.compression import CompressionType
+from odradek.protocol.records.compression import CompressionType, compress
 from odradek.protocol.records.control import ControlRecordType
 from odradek.protocol.records.errors import CorruptRecordError
 from odradek.protocol.records.legacy import build_messages
@@ -189,6 +189,24 @@ def test_gaps_in_compressed_offsets_are_closed_when_records_are_walked() -> None
 
 
 # -- records -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("codec", [0, GZIP])
+def test_attributes_of_a_record_mean_nothing(codec: int) -> None:
+    """Kafka: DefaultRecord.isCompressed is always false."""
+    payload = bytearray(RecordBatch(batch(b"v")).payload)
+    payload[1] = 0xFF
+    data = assemble_batch(
+        compress(codec, payload),
+        record_count=1,
+        base_offset=0,
+        last_offset_delta=0,
+        base_timestamp=NOW,
+        max_timestamp=NOW,
+        attributes=codec,
+    )
+    (record,) = stored(validate(data, rules(always=True))).records()
+    assert record.value == b"v"
 
 
 def test_compacted_topic_needs_keys() -> None:
