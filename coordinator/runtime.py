@@ -4,7 +4,7 @@ A broker coordinates the groups and transactional ids that hash to the partition
 partition (`elect`), it reads the state from the log; until that is done the partition is *loading*, and clients get
 COORDINATOR_LOAD_IN_PROGRESS. When it stops being the leader (`resign`), the state is dropped. `elect` and `resign`
 carry the partition's leader epoch, because they may arrive out of order: an epoch older than the newest known is
-ignored.
+ignored. Kafka checks it for groups only, so the transaction coordinator uses `elect_anew`, which does not.
 
 Loading must not block the loop: a partition can hold millions of records. `SlicedWork` runs it a few milliseconds at
 a time between other callbacks, one partition after the other, so that only one partition has a piece of its log in
@@ -90,6 +90,14 @@ class PartitionOwnership:
         token = self._loading[partition] = object()
         began_ms = self.load_times.now_ms() if self.load_times is not None else 0
         self._work.submit(self._loading_steps(partition, token, began_ms))
+
+    def elect_anew(self, partition: int, epoch: int) -> None:
+        """Load the partition also if it is owned or being loaded, or if a later epoch is known: a topic that was
+        deleted and created again begins with epoch 0.
+        """
+        self.resign(partition, None)
+        self._epochs.pop(partition, None)
+        self.elect(partition, epoch)
 
     def resign(self, partition: int, epoch: int | None) -> None:
         """This broker no longer leads the partition: drop its state. Without an epoch (the replica is deleted) no

@@ -133,7 +133,7 @@ class TransactionCoordinator:
 
         Kafka: TransactionCoordinator.onResignation.
         """
-        self.states.resign(partition, epoch)
+        self.states.resign(partition)
 
     def partition_for(self, transactional_id: str) -> int:
         """The partition of `__transaction_state` whose leader coordinates the id."""

@@ -115,16 +115,18 @@ class TransactionStateManager:
         return self.ownership.is_anything_loading
 
     def elect(self, partition: int, epoch: int) -> None:
-        """This broker leads the partition: load it, also if it was loaded in an earlier epoch.
+        """This broker leads the partition: load it, also if it was loaded in another epoch.
 
         Kafka: TransactionStateManager.loadTransactionsForTxnTopicPartition.
         """
-        self.ownership.resign(partition, epoch)
-        self.ownership.elect(partition, epoch)
+        self.ownership.elect_anew(partition, epoch)
 
-    def resign(self, partition: int, epoch: int | None) -> None:
-        """Kafka: TransactionStateManager.removeTransactionsForTxnTopicPartition."""
-        self.ownership.resign(partition, epoch)
+    def resign(self, partition: int) -> None:
+        """This broker no longer leads the partition. As in Kafka no epoch is checked.
+
+        Kafka: TransactionStateManager.removeTransactionsForTxnTopicPartition.
+        """
+        self.ownership.resign(partition, None)
 
     def resign_all(self) -> None:
         self.ownership.resign_all()

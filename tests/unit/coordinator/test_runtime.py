@@ -149,6 +149,17 @@ def test_resigning_without_an_epoch_is_unconditional() -> None:
     assert world.ownership.is_owned(3)
 
 
+def test_a_deleted_partition_keeps_its_epoch_unless_it_is_elected_anew() -> None:
+    world = World()
+    world.ownership.elect(3, 5)
+    world.ownership.resign(3, None)
+    world.ownership.elect(3, 0)
+    assert not world.ownership.is_owned(3)
+    world.ownership.elect_anew(3, 0)
+    assert world.ownership.is_owned(3)
+    assert world.ownership.epoch(3) == 0
+
+
 @pytest.mark.parametrize("failure", [KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "gone"), OSError("disk")])
 def test_a_partition_that_cannot_be_read_is_owned_empty(failure: Exception) -> None:
     world = World()

@@ -75,6 +75,20 @@ def test_an_id_belongs_to_one_partition() -> None:
     assert world.states.find(other) == ErrorCode.NOT_COORDINATOR
 
 
+def test_a_topic_that_is_created_again_is_loaded_in_its_first_epoch() -> None:
+    world = World()
+    world.lead_all(epoch=3)
+    partition = world.states.partition_for("a")
+    world.states.resign(partition)
+    assert world.states.find("a") == ErrorCode.NOT_COORDINATOR
+    world.states.elect(partition, 0)
+    assert world.states.find("a") is None
+    world.add("a")
+    owned = world.states.find("a")
+    assert isinstance(owned, Owned)
+    assert owned.coordinator_epoch == 0
+
+
 def test_clients_are_told_to_wait_while_a_partition_is_loaded() -> None:
     world = World(InMemoryCoordinatorLog(partition_count=1))
     for number in range(200):
@@ -178,7 +192,7 @@ def test_memory_is_left_alone_when_the_partition_has_moved_meanwhile() -> None:
     partition = world.states.partition_for("a")
     world.log.hold = True
     answers = world.append("a", metadata.prepare_add_partitions([P0], START_MS))
-    world.states.resign(partition, 1)
+    world.states.resign(partition)
     world.log.release()
     assert answers == [ErrorCode.NOT_COORDINATOR]
     assert metadata.state is TransactionState.EMPTY
