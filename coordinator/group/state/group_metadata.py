@@ -10,7 +10,8 @@ Invariants, kept by the methods here and checked by the stateful test:
 - `_protocol_support[name]` counts the members that speak a protocol;
 - every value of `_static_members` is the id of a member with that instance id;
 - the leader, if there is one, is a member; there is one whenever there are members;
-- no pending member is a member; each member that has not synced yet is one.
+- no pending member is a member. An id that has not synced yet is a member's, or that of a static member that was
+  replaced: as in Kafka the sync barrier waits for the old id until it expires, and does not remove the new member.
 
 This class only stores; rebalance.py decides when the group's state changes. The offsets are in group_offsets.py.
 
@@ -211,9 +212,6 @@ class GroupMetadata:
         if self.leader_id == old_member_id:
             self.leader_id = new_member_id
         self._static_members[group_instance_id] = new_member_id
-        if old_member_id in self._pending_sync:
-            self._pending_sync.remove(old_member_id)
-            self._pending_sync.add(new_member_id)
         if parked_join is not None:
             parked_join(join_error(old_member_id, ErrorCode.FENCED_INSTANCE_ID))
         if parked_sync is not None:

@@ -403,7 +403,8 @@ class World(RuleBasedStateMachine):
             assert group.awaiting_join_count == sum(member.is_awaiting_join for member in members)
             assert (group.leader_id in ids) == bool(members)
             assert not group.pending_members & ids
-            assert group.pending_sync_members <= ids
+            replaceable = {one.name for one in self.consumers if one.instance is not None}
+            assert all(one.rpartition("-")[0] in replaceable for one in group.pending_sync_members - ids)
             statics = {member.group_instance_id: member.member_id for member in members if member.is_static}
             assert group.static_member_count == len(statics)
             assert all(group.static_member_id(instance) == member_id for instance, member_id in statics.items())

@@ -65,6 +65,18 @@ def test_a_static_leader_that_returns_must_not_assign(version: int) -> None:
     assert transcript.run("sync s") == ["s <- SyncGroup NONE assignment=A"]
 
 
+def test_a_replaced_member_that_did_not_sync_does_not_take_the_new_one_with_it() -> None:
+    """The sync barrier expires while the replacement is being stored."""
+    transcript = Transcript()
+    commands = ("join d rebalance=1s v=3", "join s instance=s rebalance=1s", "wait 1ms", "sync d d:A s:B", "hold")
+    for command in (*commands, "join s id=none rebalance=1s"):
+        transcript.run(command)
+    answers = transcript.run("wait 2s")  # d does not rejoin, and is removed
+    assert "s <- JoinGroup NONE gen=2 protocol=range leader=s-3 members=[s-3] member=s-3" in answers
+    assert not any(answer.startswith("s <-") for answer in transcript.run("release"))
+    assert transcript.clients["s"].pending == 0
+
+
 def test_ids_begin_with_the_client_id_or_the_instance_id() -> None:
     transcript = Transcript()
     assert transcript.run("join dynamic")[0].endswith("member=dynamic-1")

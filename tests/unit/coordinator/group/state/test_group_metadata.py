@@ -131,7 +131,7 @@ def test_replacing_a_static_member_fences_what_waits_and_keeps_the_rest(group: G
     assert "s-1" not in group
     assert group.is_leader("s-2")
     assert group.static_member_id("s") == "s-2"
-    assert group.pending_sync_members == {"s-2"}
+    assert group.pending_sync_members == {"s-1"}
     assert group.awaiting_join_count == 0
 
 
