@@ -161,7 +161,10 @@ class GroupCoordinator:
 
     @property
     def completed_rebalances(self) -> int:
-        """Rebalances that ended with a new generation, since the start."""
+        """Rebalances in which the leader has sent its assignment, since the start.
+
+        Kafka: GroupCoordinator.groupCompletedRebalanceSensor.
+        """
         return self._rebalancer.completed_rebalances
 
     def partition_for(self, group_id: str) -> int:

@@ -90,7 +90,7 @@ GROUP_FAMILIES: Final = (
     ),
     gauge(
         "kafka_server_group_coordinator_metrics_group_completed_rebalance_count",
-        "Rebalances that ended with a new generation.",
+        "Rebalances in which the leader has sent its assignment.",
         lambda view: view.services.group_coordinator.completed_rebalances,
         mbean="kafka.server:type=group-coordinator-metrics#group-completed-rebalance-count",
     ),

@@ -266,7 +266,6 @@ class Rebalancer:
             self._watch_join(DelayedJoin(self, group, delay_ms), group)
             return
         group.init_next_generation()
-        self.completed_rebalances += 1
         if self.observer is not None:
             self.observer.changed(group)
         if group.state is GroupState.EMPTY:
@@ -349,6 +348,7 @@ class Rebalancer:
                 _send_responses(responses)
 
         self._store_group(group, complete, stored)
+        self.completed_rebalances += 1
 
     def _assign(self, group: GroupMetadata, assignment: dict[str, bytes]) -> None:
         """Kafka: GroupCoordinator.setAndPropagateAssignment."""

@@ -108,6 +108,16 @@ def test_an_assignment_covers_every_member_and_nobody_else(world: World) -> None
     assert [(member_id, answer.error_code, answer.assignment) for member_id, answer in world.syncs] == [("b", 0, b"")]
 
 
+def test_a_rebalance_counts_as_completed_when_the_leader_sends_its_assignment(world: World) -> None:
+    formed(world, "a")
+    assert world.rebalancer.completed_rebalances == 0
+    world.rebalancer.store_assignment(world.group, "a", {})
+    assert world.rebalancer.completed_rebalances == 1
+    world.rebalancer.remove_member(world.group, world.group["a"], "test")
+    assert world.group.state is GroupState.EMPTY
+    assert world.rebalancer.completed_rebalances == 1
+
+
 def test_an_assignment_of_an_earlier_generation_is_dropped(world: World) -> None:
     formed(world, "a")
     world.rebalancer.store_assignment(world.group, "a", {"a": b"old"})
