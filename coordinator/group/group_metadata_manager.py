@@ -5,7 +5,8 @@ only when the append is committed. A removal is made in memory first; tombstones
 since the next sweep repeats lost ones.
 
 When this broker becomes leader of a partition, its groups are loaded from the log. When it stops being the leader, they
-become Dead, so that operations in flight stop, and are dropped.
+are dropped, and become Dead, so that operations in flight stop. A dropped group is not written to the log: the same
+group may have been loaded again. All dropped groups are Dead before a load reads the log.
 
 Kafka: GroupMetadataManager.
 """
@@ -28,6 +29,7 @@ from odradek.coordinator.group.state.records import (
     group_metadata_value,
     offset_commit_key,
 )
+from odradek.coordinator.group.state.responses import GROUP_APPEND_ERRORS, OFFSET_APPEND_ERRORS
 from odradek.coordinator.group.tombstones import append_tombstones
 from odradek.coordinator.partitioning import partition_for
 from odradek.coordinator.ports import OFFSETS_SEQUENCE, CoordinatorLog, TransactionalProducer
@@ -57,36 +59,6 @@ OFFSETS_A_STEP = 16
 
 _E = ErrorCode
 
-OFFSET_APPEND_ERRORS: Mapping[ErrorCode, ErrorCode] = {
-    # From a failed verification of a transaction; clients retry this error without looking for the coordinator again.
-    _E.NETWORK_EXCEPTION: _E.COORDINATOR_LOAD_IN_PROGRESS,
-    _E.UNKNOWN_TOPIC_OR_PARTITION: _E.COORDINATOR_NOT_AVAILABLE,
-    _E.NOT_ENOUGH_REPLICAS: _E.COORDINATOR_NOT_AVAILABLE,
-    _E.NOT_ENOUGH_REPLICAS_AFTER_APPEND: _E.COORDINATOR_NOT_AVAILABLE,
-    _E.NOT_LEADER_OR_FOLLOWER: _E.NOT_COORDINATOR,
-    _E.KAFKA_STORAGE_ERROR: _E.NOT_COORDINATOR,
-    _E.MESSAGE_TOO_LARGE: _E.INVALID_COMMIT_OFFSET_SIZE,
-    _E.RECORD_LIST_TOO_LARGE: _E.INVALID_COMMIT_OFFSET_SIZE,
-    _E.INVALID_FETCH_SIZE: _E.INVALID_COMMIT_OFFSET_SIZE,
-}
-"""The error for the client when an append of offsets failed; other errors are passed on.
-
-Kafka: GroupMetadataManager.maybeConvertOffsetCommitError.
-"""
-
-GROUP_APPEND_ERRORS: Mapping[ErrorCode, ErrorCode] = {
-    _E.UNKNOWN_TOPIC_OR_PARTITION: _E.COORDINATOR_NOT_AVAILABLE,
-    _E.NOT_ENOUGH_REPLICAS: _E.COORDINATOR_NOT_AVAILABLE,
-    _E.NOT_ENOUGH_REPLICAS_AFTER_APPEND: _E.COORDINATOR_NOT_AVAILABLE,
-    _E.NOT_LEADER_OR_FOLLOWER: _E.NOT_COORDINATOR,
-    _E.KAFKA_STORAGE_ERROR: _E.NOT_COORDINATOR,
-    _E.REQUEST_TIMED_OUT: _E.REBALANCE_IN_PROGRESS,
-    _E.MESSAGE_TOO_LARGE: _E.UNKNOWN_SERVER_ERROR,
-    _E.RECORD_LIST_TOO_LARGE: _E.UNKNOWN_SERVER_ERROR,
-    _E.INVALID_FETCH_SIZE: _E.UNKNOWN_SERVER_ERROR,
-}
-"""The same for an append of the group's metadata."""
-
 
 def _is_without_use(group: GroupMetadata) -> bool:
     return group.state is GroupState.EMPTY and not group.offsets
@@ -112,6 +84,9 @@ class GroupMetadataManager:
         self._clock = clock
         self._loads = SlicedWork(timer, clock)
         self._removals = SlicedWork(timer, clock)
+        # Separate from the others: clients wait for answers of groups that have moved, and not for a load or a sweep.
+        self._unloads = SlicedWork(timer, clock)
+        self._unloaded: deque[GroupMetadata] = deque()
         self._on_loaded = on_loaded
         self._on_gone = on_gone
         self.is_active = False
@@ -174,12 +149,16 @@ class GroupMetadataManager:
 
     # -- writing ---------------------------------------------------------------------------------------------
 
+    def _may_write(self, group: GroupMetadata, partition: int) -> bool:
+        """Whether there is a log, and the group was not dropped."""
+        return self._groups.get(group.group_id) is group and self._records.has_log(partition)
+
     def store_group(
         self, group: GroupMetadata, assignment: dict[str, bytes], done: Callable[[ErrorCode], None]
     ) -> None:
         """Append the group as it is now, with the assignment; `done` gets the error for clients."""
         partition = self.partition_for(group.group_id)
-        if not self._records.has_log(partition):
+        if not self._may_write(group, partition):
             done(ErrorCode.NOT_COORDINATOR)
             return
         value = group_metadata_value(
@@ -231,7 +210,7 @@ class GroupMetadataManager:
         if not accepted:
             finish(_E.NONE)
             return
-        if not self._records.has_log(partition):
+        if not self._may_write(group, partition):
             # As in Kafka, every partition of the request gets this error, also those with too long metadata.
             done(dict.fromkeys(offsets, _E.NOT_COORDINATOR))
             return
@@ -457,6 +436,7 @@ class GroupMetadataManager:
 
     def _load(self, partition: int) -> Steps:
         """Kafka: GroupMetadataManager.loadGroupsAndOffsets."""
+        yield from self._set_dead_steps()
         replay = Replay()
         yield from replay.run(self._records.read_all(partition))
         for group in loaded_groups(replay, self._clock):
@@ -485,15 +465,16 @@ class GroupMetadataManager:
     def _unload(self, partition: int) -> None:
         """Kafka: GroupMetadataManager.removeGroupsAndOffsets."""
         self._completed_while_loading.pop(partition, None)
-        gone = list(self._groups_of_partition.pop(partition, {}).values())
-        for group in gone:
+        for group in self._groups_of_partition.pop(partition, {}).values():
             del self._groups[group.group_id]
             for producer_id in group.offsets.producers:
                 self._forget_producer_of(producer_id, group.group_id)
-        self._removals.submit(self._set_dead_steps(gone))
+            self._unloaded.append(group)
+        self._unloads.submit(self._set_dead_steps())
 
-    def _set_dead_steps(self, gone: Iterable[GroupMetadata]) -> Steps:
-        for group in gone:
+    def _set_dead_steps(self) -> Steps:
+        while self._unloaded:
+            group = self._unloaded.popleft()
             group.lifecycle.fire(GroupEvent.REMOVED)
             self._on_gone(group)
             self._changed(group)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Generator
 
 from odradek.coordinator.group.context import GroupRequestContext
-from odradek.coordinator.group.group_metadata_manager import OFFSET_APPEND_ERRORS, OFFSETS_A_STEP, GroupMetadataManager
+from odradek.coordinator.group.group_metadata_manager import OFFSETS_A_STEP, GroupMetadataManager
 from odradek.coordinator.group.members.sessions import MemberSessions
 from odradek.coordinator.group.offsets.offset_api import (
     Outcome,
@@ -27,6 +27,7 @@ from odradek.coordinator.group.offsets.offset_api import (
 from odradek.coordinator.group.state.group_metadata import GroupMetadata
 from odradek.coordinator.group.state.group_offsets import OffsetAndMetadata
 from odradek.coordinator.group.state.group_states import GroupRequest, GroupState
+from odradek.coordinator.group.state.responses import OFFSET_APPEND_ERRORS
 from odradek.coordinator.group.validation import refusal_for, validate_offset_commit
 from odradek.coordinator.ports import ConsumerOffsetTree, Respond, TransactionalProducer, TransactionVerifier
 from odradek.protocol.codec.kept_array import KeptArray

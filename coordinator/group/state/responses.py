@@ -1,4 +1,4 @@
-"""Error responses of the group protocol, and the shape of responses by version.
+"""Error responses of the group protocol, the errors of failed appends, and the shape of responses by version.
 
 JoinGroup: "no protocol" is "" up to version 6 and null since version 7; `skip_assignment` exists since version 9.
 LeaveGroup: up to version 2 there is one error, the top-level one or else that of the only member.
@@ -8,6 +8,8 @@ Kafka: JoinGroupResult, SyncGroupResult, LeaveGroupResponse.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from odradek.coordinator.ports import Respond
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupResponse
@@ -16,6 +18,38 @@ from odradek.protocol.messages.sync_group import SyncGroupResponse
 
 UNKNOWN_MEMBER_ID = ""
 NO_GENERATION = -1
+
+_E = ErrorCode
+
+OFFSET_APPEND_ERRORS: Mapping[ErrorCode, ErrorCode] = {
+    # From a failed verification of a transaction; clients retry this error without looking for the coordinator again.
+    _E.NETWORK_EXCEPTION: _E.COORDINATOR_LOAD_IN_PROGRESS,
+    _E.UNKNOWN_TOPIC_OR_PARTITION: _E.COORDINATOR_NOT_AVAILABLE,
+    _E.NOT_ENOUGH_REPLICAS: _E.COORDINATOR_NOT_AVAILABLE,
+    _E.NOT_ENOUGH_REPLICAS_AFTER_APPEND: _E.COORDINATOR_NOT_AVAILABLE,
+    _E.NOT_LEADER_OR_FOLLOWER: _E.NOT_COORDINATOR,
+    _E.KAFKA_STORAGE_ERROR: _E.NOT_COORDINATOR,
+    _E.MESSAGE_TOO_LARGE: _E.INVALID_COMMIT_OFFSET_SIZE,
+    _E.RECORD_LIST_TOO_LARGE: _E.INVALID_COMMIT_OFFSET_SIZE,
+    _E.INVALID_FETCH_SIZE: _E.INVALID_COMMIT_OFFSET_SIZE,
+}
+"""The error for the client when an append of offsets failed; other errors are passed on.
+
+Kafka: GroupMetadataManager.maybeConvertOffsetCommitError.
+"""
+
+GROUP_APPEND_ERRORS: Mapping[ErrorCode, ErrorCode] = {
+    _E.UNKNOWN_TOPIC_OR_PARTITION: _E.COORDINATOR_NOT_AVAILABLE,
+    _E.NOT_ENOUGH_REPLICAS: _E.COORDINATOR_NOT_AVAILABLE,
+    _E.NOT_ENOUGH_REPLICAS_AFTER_APPEND: _E.COORDINATOR_NOT_AVAILABLE,
+    _E.NOT_LEADER_OR_FOLLOWER: _E.NOT_COORDINATOR,
+    _E.KAFKA_STORAGE_ERROR: _E.NOT_COORDINATOR,
+    _E.REQUEST_TIMED_OUT: _E.REBALANCE_IN_PROGRESS,
+    _E.MESSAGE_TOO_LARGE: _E.UNKNOWN_SERVER_ERROR,
+    _E.RECORD_LIST_TOO_LARGE: _E.UNKNOWN_SERVER_ERROR,
+    _E.INVALID_FETCH_SIZE: _E.UNKNOWN_SERVER_ERROR,
+}
+"""The same for an append of the group's metadata."""
 
 
 def join_error(member_id: str, error: ErrorCode) -> JoinGroupResponse:

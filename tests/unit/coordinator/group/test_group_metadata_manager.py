@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -12,7 +12,7 @@ from odradek.coordinator.group.state.group_states import GroupState
 from odradek.coordinator.group.state.records import offset_commit_key
 from odradek.coordinator.ports import TransactionalProducer
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.records.batch import AnyBatch
+from odradek.protocol.records.batch import AnyBatch, RecordBatch
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import ManualClock
 from odradek.timer.sliced_work import IMMEDIATE_STEPS, Wait, run_through
@@ -319,6 +319,55 @@ def test_tombstones_of_a_large_group_are_written_in_steps() -> None:
     written = [[record.key for record in batch.records()] for batch in batches_of(world)[before:]]
     assert [len(batch) for batch in written] == [TOMBSTONES_A_STEP, TOMBSTONES_A_STEP, 10]
     assert [key for batch in written for key in batch] == [offset_commit_key("g", key) for key in keys]
+
+
+def test_a_dropped_group_is_not_written_over_the_loaded_one() -> None:
+    world = World()
+    for number in range(2 * IMMEDIATE_STEPS):
+        world.commit(world.groups.get_or_create(f"g{number}"))
+    dropped = world.groups.get(f"g{2 * IMMEDIATE_STEPS - 1}")
+    assert dropped is not None
+    world.groups.ownership.resign(0, 1)
+    assert not dropped.is_dead
+    written = len(records_of(world))
+    answers: list[ErrorCode] = []
+    world.groups.store_group(dropped, {}, answers.append)
+    assert answers == [E.NOT_COORDINATOR]
+    assert world.commit(dropped, T1) == E.NOT_COORDINATOR
+    assert len(records_of(world)) == written
+
+
+def test_dropped_groups_are_dead_before_the_log_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    dropped = [world.groups.get_or_create(f"g{number}") for number in range(10 * IMMEDIATE_STEPS)]
+    for group in dropped:
+        world.commit(group)
+    world.groups.ownership.resign(0, 1)
+    assert not dropped[-1].is_dead
+    seen: list[bool] = []
+    read_all = world.log.read_all
+
+    def read(partition: int) -> Iterator[RecordBatch]:
+        seen.append(all(group.is_dead for group in dropped))
+        return read_all(partition)
+
+    monkeypatch.setattr(world.log, "read_all", read)
+    world.groups.ownership.elect(0, 2)
+    while world.groups.is_loading("g0"):
+        world.timer.advance()
+    assert seen == [True]
+    assert world.gone == [group.group_id for group in dropped]
+    assert world.groups.get("g0") is not dropped[0]
+
+
+def test_groups_that_moved_away_are_answered_before_a_sweep_is_over() -> None:
+    world = World()
+    for number in range(2 * IMMEDIATE_STEPS):
+        world.commit(world.groups.get_or_create(f"g{number}"))
+    world.groups.expire_offsets()
+    assert world.timer.size == 1, "the sweep goes on in the next slice"
+    world.groups.ownership.resign(0, 1)
+    assert world.gone[:IMMEDIATE_STEPS] == [f"g{number}" for number in range(IMMEDIATE_STEPS)]
 
 
 def test_groups_of_other_partitions_are_not_unloaded() -> None:
