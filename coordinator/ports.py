@@ -110,7 +110,8 @@ class CoordinatorLog(Protocol):
 
         Calls back when the acks configured for the coordinator's topic have arrived, after `timeout_ms` with
         REQUEST_TIMED_OUT (None: the coordinator's configured timeout), or at once with the error that refused the
-        append. Without `wait_for_replicas` the leader's own append is enough.
+        append: UNKNOWN_SERVER_ERROR for a producer that no batch can have. Without `wait_for_replicas` the leader's own
+        append is enough.
         """
         ...
 

@@ -6,13 +6,15 @@ TransactionStateManager.appendTransactionToLog, TransactionStateManager.loadTran
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from odradek.broker.machine.hot_reads import read_hot
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records.batch import LegacyBatch, RecordBatch, batches
-from odradek.protocol.records.builder import build_batch
+from odradek.protocol.records.builder import IllegalBatchError, build_batch
 from odradek.protocol.records.layout import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from odradek.protocol.records.record import SimpleRecord
 from odradek.protocol.topic_partition import TopicPartition
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from odradek.broker.replica_manager.replica_manager import ReplicaManager
     from odradek.coordinator.ports import OnCommitted, TransactionalProducer
     from odradek.storage.disk.ports import IoPool
+
+_log = logging.getLogger(__name__)
 
 
 class InternalTopicLog:
@@ -72,14 +76,19 @@ class InternalTopicLog:
         timeout_ms: int | None = None,
     ) -> None:
         topic_partition = TopicPartition(self._topic, partition)
-        batch = build_batch(
-            records,
-            compression_type=self._compression_type,
-            producer_id=NO_PRODUCER_ID if producer is None else producer.producer_id,
-            producer_epoch=NO_PRODUCER_EPOCH if producer is None else producer.producer_epoch,
-            base_sequence=base_sequence,
-            is_transactional=producer is not None,
-        )
+        try:
+            batch = build_batch(
+                records,
+                compression_type=self._compression_type,
+                producer_id=NO_PRODUCER_ID if producer is None else producer.producer_id,
+                producer_epoch=NO_PRODUCER_EPOCH if producer is None else producer.producer_epoch,
+                base_sequence=base_sequence,
+                is_transactional=producer is not None,
+            )
+        except IllegalBatchError as error:
+            _log.error("No batch for %s can be made: %s", topic_partition, error)
+            on_committed(ErrorCode.UNKNOWN_SERVER_ERROR, -1)
+            return
 
         def respond(results: Mapping[TopicPartition, LogAppendResult]) -> None:
             result = results[topic_partition]

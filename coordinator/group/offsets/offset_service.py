@@ -47,6 +47,7 @@ from odradek.protocol.messages.offset_fetch import (
     OffsetFetchResponseGroup,
 )
 from odradek.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+from odradek.protocol.records.layout import NO_PRODUCER_ID
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import Clock
 from odradek.timer.sliced_work import Steps, chosen
@@ -155,13 +156,10 @@ class OffsetService:
             if error != ErrorCode.NONE:
                 refuse(error)
                 return
-            self._groups.store_offsets(
-                group,
-                offsets,
-                respond,
-                TransactionalProducer(request.producer_id, request.producer_epoch, guard),
-                records=records,
-            )
+            producer = None  # as in Kafka, offsets of no producer are committed like those of a consumer
+            if request.producer_id != NO_PRODUCER_ID:
+                producer = TransactionalProducer(request.producer_id, request.producer_epoch, guard)
+            self._groups.store_offsets(group, offsets, respond, producer, records=records)
 
         self._verify_transaction(
             self._groups.partition_for(request.group_id),

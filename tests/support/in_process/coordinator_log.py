@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from odradek.coordinator.ports import OnCommitted, OnVerified, TransactionalProducer
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records.batch import RecordBatch, assign_prefix, view_batch
-from odradek.protocol.records.builder import build_batch
+from odradek.protocol.records.builder import IllegalBatchError, build_batch
 from odradek.protocol.records.control import ControlRecordType, EndTransactionMarker, build_end_transaction_batch
 from odradek.protocol.records.layout import NO_SEQUENCE
 from odradek.protocol.records.record import SimpleRecord
@@ -50,13 +50,17 @@ class InMemoryCoordinatorLog:
         if self.error != ErrorCode.NONE:
             on_committed(self.error, -1)
             return
-        batch = build_batch(
-            records,
-            producer_id=-1 if producer is None else producer.producer_id,
-            producer_epoch=-1 if producer is None else producer.producer_epoch,
-            base_sequence=base_sequence,
-            is_transactional=producer is not None,
-        )
+        try:
+            batch = build_batch(
+                records,
+                producer_id=-1 if producer is None else producer.producer_id,
+                producer_epoch=-1 if producer is None else producer.producer_epoch,
+                base_sequence=base_sequence,
+                is_transactional=producer is not None,
+            )
+        except IllegalBatchError:
+            on_committed(ErrorCode.UNKNOWN_SERVER_ERROR, -1)
+            return
         base_offset = self.append_batch(partition, batch, len(records))
         if self.hold and wait_for_replicas:
             self._waiting.append((on_committed, base_offset))

@@ -66,6 +66,16 @@ def test_appended_records_are_read_back(tmp_path: Path) -> None:
     assert log.values() == [b"a", b"b", b"c"]
 
 
+def test_a_producer_that_no_batch_can_have_is_refused(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    log.replicas.lead(TP)
+    for producer in (TransactionalProducer(-1, 0), TransactionalProducer(7, -1)):
+        assert log.append(b"a", producer=producer, base_sequence=OFFSETS_SEQUENCE) == [
+            (ErrorCode.UNKNOWN_SERVER_ERROR, -1)
+        ]
+    assert log.values() == []
+
+
 @pytest.mark.parametrize("load_buffer_bytes", [1, 100, 200])
 def test_loading_goes_on_over_small_buffers_and_segments(tmp_path: Path, load_buffer_bytes: int) -> None:
     log = Log(tmp_path, load_buffer_bytes=load_buffer_bytes)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from odradek.coordinator.ports import TransactionalProducer
 from odradek.protocol.errors import ErrorCode
 from tests.support.transcripts.group_transcript import Transcript
 
@@ -85,6 +86,20 @@ def test_offsets_of_no_transaction_are_refused(error: str, told: str) -> None:
     transcript.verifier.error = ErrorCode[error]
     assert transcript.run("txn-commit p t-0:5")[0] == f"p <- TxnOffsetCommit t-0:{told}"
     transcript.verifier.error = ErrorCode.NONE
+    assert transcript.run("fetch g t-0 stable=1") == ["OffsetFetch g NONE t-0:-1"]
+
+
+def test_offsets_of_no_producer_are_committed_like_those_of_a_consumer() -> None:
+    transcript = Transcript()
+    transcript.producers["p"] = TransactionalProducer(-1, -1)
+    assert transcript.run("txn-commit p t-0:5")[0] == "p <- TxnOffsetCommit t-0:NONE"
+    assert transcript.run("fetch g t-0 stable=1") == ["OffsetFetch g NONE t-0:5"]
+
+
+def test_offsets_of_a_producer_without_an_epoch_are_refused_and_not_pending() -> None:
+    transcript = Transcript()
+    transcript.producers["p"] = TransactionalProducer(7, -1)
+    assert transcript.run("txn-commit p t-0:5")[0] == "p <- TxnOffsetCommit t-0:UNKNOWN_SERVER_ERROR"
     assert transcript.run("fetch g t-0 stable=1") == ["OffsetFetch g NONE t-0:-1"]
 
 
