@@ -11,8 +11,9 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING
 
-from odradek.controller.tree.metadata_tree import Create, NodeExists, NoNode, SetData, TreeError, parent_path
+from odradek.controller.tree.metadata_tree import Create, NodeExists, NoNode, SetData, parent_path
 from odradek.protocol.errors import ErrorCode
+from odradek.storage.config.config_def import parse_int64
 
 if TYPE_CHECKING:
     from odradek.controller.znodes.metadata_client import MetadataClient
@@ -40,7 +41,7 @@ class ZnodeOffsets:
                 await self._client.tree.run(SetData(path, data))
             except NoNode:
                 await self._create(path, data)
-        except TreeError as failure:
+        except Exception as failure:  # noqa: BLE001 - whatever it is, a request without an answer blocks its connection
             log.error("Cannot store the offset at %s: %r", path, failure)
             error = ErrorCode.UNKNOWN_SERVER_ERROR
         done(error)
@@ -58,14 +59,24 @@ class ZnodeOffsets:
         self._spawn(self._get(_path(group_id, topic_partition), done))
 
     async def _get(self, path: str, done: Callable[[ErrorCode, int | None], None]) -> None:
+        error = ErrorCode.NONE
+        offset: int | None = None
         try:
             node = await self._client.get(path)
-            offset = None if node is None or not node.data else int(node.data)
-        except (TreeError, ValueError) as failure:
+            if node is not None and node.data is not None:
+                offset = _decoded(node.data)
+        except Exception as failure:  # noqa: BLE001 - as above
             log.error("Cannot read the offset at %s: %r", path, failure)
-            done(ErrorCode.UNKNOWN_SERVER_ERROR, None)
-        else:
-            done(ErrorCode.NONE, offset)
+            error = ErrorCode.UNKNOWN_SERVER_ERROR
+        done(error, offset)
+
+
+def _decoded(data: bytes) -> int:
+    """Raises: ValueError. Kafka: ConsumerOffset.decode."""
+    offset = parse_int64(data.decode())
+    if offset is None:
+        raise ValueError(f"not a number of 64 bits: {data[:40]!r}")
+    return offset
 
 
 def _path(group_id: str, topic_partition: TopicPartition) -> str:

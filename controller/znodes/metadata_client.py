@@ -78,13 +78,19 @@ class MetadataClient:
 
     async def create_recursive(self, path: str, data: bytes | None = None) -> None:
         """Create a persistent node and its missing parents. An existing node is not changed."""
-        try:
-            await self.tree.run(Create(path, data))
-        except NodeExists:
-            return
-        except NoNode:
-            await self.create_recursive(parent_path(path))
-            await self.create_recursive(path, data)
+        missing = [path]  # below the nearest one that exists; the deepest first. Clients choose how many there are.
+        while missing:
+            nearest = missing[-1]
+            try:
+                await self.tree.run(Create(nearest, data if nearest == path else None))
+            except NodeExists:
+                pass
+            except NoNode:
+                if nearest == "/":
+                    raise
+                missing.append(parent_path(nearest))
+                continue
+            missing.pop()
 
     async def create_all(self, paths: Iterable[str]) -> None:
         """Create persistent nodes and their missing parents, in one batch."""

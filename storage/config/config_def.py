@@ -136,6 +136,11 @@ def parse_int32(text: str) -> int | None:
     return _integer_of(ConfigType.INT, text)
 
 
+def parse_int64(text: str) -> int | None:
+    """The same for `Long.parseLong` and 64 bits."""
+    return _integer_of(ConfigType.LONG, text)
+
+
 def split_list(text: str) -> list[str]:
     """The elements between commas, without the blanks around them."""
     return [element.strip() for element in text.split(",")]

@@ -32,16 +32,16 @@ class _Offsets(ZnodeOffsets):
     def _spawn_task(self, work: Coroutine[object, object, None]) -> None:
         self.task = asyncio.get_running_loop().create_task(work)
 
-    async def store(self, offset: int) -> ErrorCode:
+    async def store(self, offset: int, group: str = "g") -> ErrorCode:
         answers: list[ErrorCode] = []
-        self.set_or_create("g", PARTITION, offset, answers.append)
+        self.set_or_create(group, PARTITION, offset, answers.append)
         await self.task
         (answer,) = answers
         return answer
 
-    async def read(self) -> tuple[ErrorCode, int | None]:
+    async def read(self, group: str = "g") -> tuple[ErrorCode, int | None]:
         answers: list[tuple[ErrorCode, int | None]] = []
-        self.get("g", PARTITION, lambda error, offset: answers.append((error, offset)))
+        self.get(group, PARTITION, lambda error, offset: answers.append((error, offset)))
         await self.task
         (answer,) = answers
         return answer
@@ -103,13 +103,44 @@ async def test_node_without_data_holds_no_offset() -> None:
         assert await _Offsets(tree).read() == (ErrorCode.NONE, None)
 
 
+@pytest.mark.parametrize("data", [b"many", b"", b"1_000", b" 5 ", b"\xff", b"9223372036854775808", b"9" * 5_000])
 @async_test
-async def test_node_that_holds_no_number_is_an_error(caplog: pytest.LogCaptureFixture) -> None:
+async def test_node_that_holds_no_number_of_64_bits_is_an_error(data: bytes, caplog: pytest.LogCaptureFixture) -> None:
     async with opened() as tree:
-        await MetadataClient(tree).create_recursive(PATH, b"many")
+        await MetadataClient(tree).create_recursive(PATH, data)
         with caplog.at_level(logging.ERROR, "odradek.broker.metadata.consumer_offset_tree"):
             assert await _Offsets(tree).read() == (ErrorCode.UNKNOWN_SERVER_ERROR, None)
     assert PATH in caplog.text
+
+
+@pytest.mark.parametrize("offset", [2**63 - 1, -(2**63), 0])
+@async_test
+async def test_every_number_of_64_bits_is_an_offset(offset: int) -> None:
+    async with opened() as tree:
+        offsets = _Offsets(tree)
+        assert await offsets.store(offset) == ErrorCode.NONE
+        assert await offsets.read() == (ErrorCode.NONE, offset)
+
+
+@async_test
+async def test_group_with_a_long_path_is_answered() -> None:
+    async with opened() as tree:
+        offsets = _Offsets(tree)
+        group = "a/" * 1_000 + "a"
+        assert await offsets.store(42, group) == ErrorCode.NONE
+        assert await offsets.read(group) == (ErrorCode.NONE, 42)
+
+
+@async_test
+async def test_any_failure_is_answered() -> None:
+    async with opened() as tree:
+
+        async def fail(operation: Operation[ResultT]) -> ResultT:
+            raise RuntimeError("a bug")
+
+        tree.run = fail  # type: ignore[method-assign]
+        assert await _Offsets(tree).store(1) == ErrorCode.UNKNOWN_SERVER_ERROR
+        assert await _Offsets(tree).read() == (ErrorCode.UNKNOWN_SERVER_ERROR, None)
 
 
 @async_test

@@ -21,6 +21,7 @@ from odradek.storage.config.config_def import (
     at_least,
     between,
     parse_int32,
+    parse_int64,
     parse_type,
     shown,
     split_list,
@@ -58,6 +59,14 @@ def test_texts_become_values(type_: ConfigType, text: str, value: object) -> Non
 )
 def test_numbers_of_32_bits(text: str, value: int | None) -> None:
     assert parse_int32(text) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("9223372036854775807", 2**63 - 1), ("-9223372036854775808", -(2**63)), ("9223372036854775808", None)],
+)
+def test_numbers_of_64_bits(text: str, value: int | None) -> None:
+    assert parse_int64(text) == value
 
 
 @pytest.mark.parametrize(
