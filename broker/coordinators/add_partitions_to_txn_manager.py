@@ -111,13 +111,16 @@ class AddPartitionsToTxnManager:
         """Let the question replace an earlier one of its transactional id; False if the earlier one is newer."""
         transaction = question.transaction
         earlier = waiting.get(transaction.transactional_id)
-        if earlier is not None:
-            earlier_epoch, epoch = earlier.transaction.producer_epoch, transaction.producer_epoch
-            if earlier_epoch > epoch:
-                question.fail(_E.INVALID_PRODUCER_EPOCH)
-                return False
-            earlier.fail(_E.INVALID_PRODUCER_EPOCH if earlier_epoch < epoch else _E.NETWORK_EXCEPTION)
+        if earlier is None:
+            waiting[transaction.transactional_id] = question
+            return True
+        earlier_epoch, epoch = earlier.transaction.producer_epoch, transaction.producer_epoch
+        if earlier_epoch > epoch:
+            question.fail(_E.INVALID_PRODUCER_EPOCH)
+            return False
+        # First the place, then the answer: it may let the connection ask its next question before `fail` returns.
         waiting[transaction.transactional_id] = question
+        earlier.fail(_E.INVALID_PRODUCER_EPOCH if earlier_epoch < epoch else _E.NETWORK_EXCEPTION)
         return True
 
     # Implements `BatchOwner`.

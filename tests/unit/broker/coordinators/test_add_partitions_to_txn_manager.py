@@ -85,6 +85,28 @@ class World:
         return [[found.transactional_id for found in request.transactions] for _, request in self.requests]
 
 
+def test_the_answer_to_a_question_may_bring_the_next_one() -> None:
+    """A connection handles its next request when the answer to the one before it is sent."""
+    world = World()
+    world.ask("other", T0)
+    answers: list[tuple[str, Mapping[TopicPartition, ErrorCode]]] = []
+
+    def ask(name: str, then: str | None = None) -> None:
+        def answered(errors: Mapping[TopicPartition, ErrorCode]) -> None:
+            answers.append((name, errors))
+            if then is not None:
+                ask(then)
+
+        world.manager.verify("a", 7, 0, [T0], answered, knows_abortable_error=False)
+
+    ask("first", then="third")
+    ask("second")
+    assert answers == [("first", {T0: E.NETWORK_EXCEPTION}), ("second", {T0: E.NETWORK_EXCEPTION})]
+    world.answer()
+    world.answer()
+    assert answers[2:] == [("third", {})]
+
+
 def test_questions_during_a_request_go_with_the_next_one() -> None:
     world = World()
     world.ask("a", T0, T1, U0)
