@@ -184,6 +184,7 @@ class InProcessBroker:
             {
                 "log.dirs": str(path),
                 "offsets.topic.num.partitions": "2",
+                "transaction.state.log.num.partitions": "2",
                 "log.retention.ms": "-1",
                 "listeners": "PLAINTEXT://127.0.0.1:0",
                 **(settings or {}),

@@ -56,7 +56,7 @@ def test_leaders_and_coordinators_are_those_of_the_metadata(broker: InProcessBro
     channel = broker.links.inter_broker
     assert channel.leader_of(TopicPartition("t", 0)) == NO_NODE, "the broker has been told of nothing yet"
     assert channel.coordinator_of("id") is None
-    broker.create_topic("__transaction_state", configs={"cleanup.policy": "compact"})
+    broker.create_topic("__transaction_state", 2, configs={"cleanup.policy": "compact"})
     assert channel.leader_of(TopicPartition("t", 0)) is None, "it is deleted"
     broker.create_topic("t")
     assert channel.leader_of(TopicPartition("t", 0)) == broker.services.broker_id
