@@ -36,7 +36,7 @@ from odradek.protocol.records.layout import MAGIC_V2
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.append_info import AppendOrigin
 from odradek.timer.repeated_items import repeated
-from odradek.timer.sliced_work import listed
+from odradek.timer.sliced_work import chosen, listed
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
@@ -152,25 +152,32 @@ def _respond(
     outcomes: Sequence[_Outcome],
     respond: Callable[[WriteTxnMarkersResponse], None],
 ) -> Steps:
-    """One element for each producer."""
+    """One element for each producer of which a marker names partitions."""
     twice = yield from repeated(Mapped(_PRODUCER_ID, markers))
-    if not twice:
+    without_partitions = yield from chosen(outcomes, _names_nothing)
+    if not twice and not without_partitions:
         respond(WriteTxnMarkersResponse(markers=Zipped(_of_marker, markers, outcomes)))
         return
     results: list[WritableTxnMarkerResult] = []
     several: dict[int, dict[TopicPartition, int]] = {}
     for marker, outcome in zip(markers, outcomes, strict=True):
+        yield None
+        if _names_nothing(outcome):
+            continue
         result = _of_marker(marker, outcome)
         if marker.producer_id in twice:
             yield from _add(several.setdefault(marker.producer_id, {}), result.topics)
         else:
             results.append(result)
-        yield None
     for producer_id, errors in several.items():
         topics = yield from _by_topic(errors)
         results.append(WritableTxnMarkerResult(producer_id=producer_id, topics=topics))
         yield None
     respond(WriteTxnMarkersResponse(markers=results))
+
+
+def _names_nothing(outcome: _Outcome) -> bool:
+    return not isinstance(outcome, int) and not outcome
 
 
 def _add(errors: dict[TopicPartition, int], topics: Iterable[WritableTxnMarkerTopicResult]) -> Steps:

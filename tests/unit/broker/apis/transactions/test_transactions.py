@@ -106,3 +106,16 @@ def test_a_marker_without_a_producer_id_is_refused_before_others_are_written(bro
     asked = [{"name": "marked", "partitions": [{"partition_index": 0, "timestamp": -1}]}]
     latest: Any = broker.call(build(ApiKey.LIST_OFFSETS, replica_id=-1, topics=asked), 7)
     assert latest.topics[0].partitions[0].offset == 0
+
+
+@pytest.mark.parametrize("topics", [[], [{"name": "named", "partition_indexes": []}]])
+def test_a_marker_that_names_no_partition_is_not_in_the_answer(broker: InProcessBroker, topics: list[Any]) -> None:
+    empty = {"producer_id": 5, "producer_epoch": 0, "transaction_result": True, "topics": topics}
+    answer: Any = broker.call(build(ApiKey.WRITE_TXN_MARKERS, markers=[empty]), 1)
+    assert answer.markers == []
+    some = {**empty, "producer_id": 6, "topics": [{"name": "named", "partition_indexes": [0]}]}
+    answer = broker.call(build(ApiKey.WRITE_TXN_MARKERS, markers=[empty, some, {**some, "topics": topics}]), 1)
+    ((producer_id, partitions),) = [(found.producer_id, found.topics[0].partitions) for found in answer.markers]
+    assert producer_id == 6
+    errors = [(found.partition_index, found.error_code) for found in partitions]
+    assert errors == [(0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
