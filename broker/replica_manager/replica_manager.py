@@ -232,7 +232,8 @@ class ReplicaManager:
                     counted_topic = topic_partition.topic
                     counters = stats.topics[counted_topic]
                 counters.total_produce_requests += 1
-                counters.messages_in += info.last_offset - info.first_offset + 1
+                if info.first_offset >= 0:  # else there were no records
+                    counters.messages_in += info.last_offset - info.first_offset + 1
                 counters.bytes_in += batch.nbytes
         waits = waits and required_acks == -1 and not self._all_reached(results)
         if flush_required:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.fetch.results import LogAppendResult
+from odradek.broker.meters.broker_topic_stats import BrokerTopicStats
 from odradek.broker.replica_manager.replica_manager import STEP_MS
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
@@ -103,6 +104,16 @@ def test_appends_to_several_partitions_pause_when_a_step_has_taken_long(
     )
     assert list(work) == [None] * pauses
     assert [answer.error for answer in answers] == [NONE] * 3
+
+
+def test_an_append_without_records_counts_no_messages(replicas: Replicas) -> None:
+    """A Produce of version 0 to 2 may have empty records for a partition."""
+    replicas.lead()
+    replicas.manager.partitions.topic_stats = stats = BrokerTopicStats()
+    assert [answer.error for answer in replicas.append(memoryview(b""))] == [NONE]
+    replicas.append(batch(b"a", b"b"))
+    counters = stats.topics[TP.topic]
+    assert (counters.messages_in, counters.total_produce_requests) == (2, 2)
 
 
 def test_internal_topics_are_refused_to_clients(replicas: Replicas) -> None:
