@@ -19,5 +19,12 @@ class TransactionConfig(NamedTuple):
 
 
 MARKER_RETRY_BACKOFF_MS = 20
-"""The delay before a marker that could not be written is sent again, or the end of a transaction is appended again.
+"""The delay before the markers that could not be written are sent again, and the ends of transactions appended again.
 Kafka has no delay: its sender thread loops at the rate of its requests. Here a response may come at once."""
+
+MARKER_RETRY_PAUSE = 4
+"""The delay is at least so many times as long as the last round of retries took: a fifth of the time at most goes into
+them, however many transactions wait."""
+
+MARKER_RETRY_BACKOFF_MAX_MS = 1_000
+"""The longest delay, however long the round took."""

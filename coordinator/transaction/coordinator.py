@@ -89,7 +89,7 @@ class TransactionCoordinator:
             on_unfinished=lambda *transaction: self.markers.add(*transaction),
             on_unload=lambda partition: self.markers.forget_partition(partition),
         )
-        self.markers = MarkerSender(self.states, channel, timer)
+        self.markers = MarkerSender(self.states, channel, timer, clock)
         self._is_active = False
         self._sweeps = (
             PeriodicTask(

@@ -16,6 +16,9 @@ marker, CompleteCommit or CompleteAbort is appended to `__transaction_state`.
 
 A partition that is not in the metadata cache is deleted and needs no marker; one without a leader is retried later.
 
+What is to be tried again waits in two queues, which one timer empties: a round appends each end of a transaction once
+more, routes each entry, and sends one request to each leader. Between its steps other requests are served.
+
 Invariant: each transactional id has at most one pending completion; entries of an earlier one are dropped when they are
 processed.
 
@@ -25,13 +28,18 @@ Kafka: TransactionMarkerChannelManager, TransactionMarkerRequestCompletionHandle
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from odradek.coordinator.batched_requests import BatchedRequests, call_all
-from odradek.coordinator.transaction.config import MARKER_RETRY_BACKOFF_MS
+from odradek.coordinator.transaction.config import (
+    MARKER_RETRY_BACKOFF_MAX_MS,
+    MARKER_RETRY_BACKOFF_MS,
+    MARKER_RETRY_PAUSE,
+)
 from odradek.coordinator.transaction.states import TransactionState
 from odradek.coordinator.transaction.transaction_metadata import TransactionMetadata, TransitMetadata
 from odradek.coordinator.transaction.transaction_state_manager import Owned, TransactionStateManager
@@ -43,6 +51,8 @@ from odradek.protocol.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from odradek.protocol.topic_partition import TopicPartition
+from odradek.timer.clock import Clock
+from odradek.timer.sliced_work import SlicedWork, Steps
 from odradek.timer.system_timer import SystemTimer
 
 _log = logging.getLogger(__name__)
@@ -114,25 +124,42 @@ class _Entry:
         )
 
 
+class _Retry(NamedTuple):
+    entry: _Entry
+    is_unknown: bool
+    """Whether it waits because no live broker leads its partitions."""
+
+
 class MarkerSender:
     """Sends the markers and appends the completions."""
 
-    def __init__(self, states: TransactionStateManager, channel: MarkerChannel, timer: SystemTimer) -> None:
+    def __init__(
+        self, states: TransactionStateManager, channel: MarkerChannel, timer: SystemTimer, clock: Clock
+    ) -> None:
         self._states = states
         self._channel = channel
         self._timer = timer
+        self._clock = clock
         self._pending: dict[str, PendingCompletion] = {}
         self._queues: dict[int, list[_Entry]] = {}
+        self._to_append: deque[PendingCompletion] = deque()
+        self._to_route: deque[_Retry] = deque()
+        self._retries = SlicedWork(timer, clock)
+        self._is_retry_due = False
+        """A round of retries is scheduled or under way."""
         self.unknown_destinations = 0
         """Markers that wait because the leader of their partitions is not known. For metrics."""
-        self.append_retries = 0
-        """Completed transactions whose append to the log is tried again later. For metrics."""
         self._requests: BatchedRequests[int, list[_Entry], WriteTxnMarkersResponse] = BatchedRequests(self)
 
     @property
     def pending_count(self) -> int:
         """Transactions in PrepareCommit or PrepareAbort, for metrics and tests."""
         return len(self._pending)
+
+    @property
+    def append_retries(self) -> int:
+        """Completed transactions whose append to the log is tried again later. For metrics."""
+        return len(self._to_append)
 
     def add(self, coordinator_epoch: int, metadata: TransactionMetadata, transit: TransitMetadata) -> None:
         """Write the markers of a transaction, then append `transit`, which completes it.
@@ -158,10 +185,15 @@ class MarkerSender:
     # -- sending ---------------------------------------------------------------------------------------------
 
     def _route(self, entry: _Entry) -> None:
-        """Queue the entry for the leaders of its partitions.
+        for leader in self._queue(entry):
+            self._requests.send(leader)
+
+    def _queue(self, entry: _Entry) -> list[int]:
+        """Queue the entry for the leaders of its partitions; returns the leaders.
 
         Kafka: TransactionMarkerChannelManager.addTxnMarkersToBrokerQueue.
         """
+        leaders = []
         by_leader: dict[int | None, list[TopicPartition]] = {}
         for topic_partition in sorted(entry.topic_partitions):
             by_leader.setdefault(self._channel.leader_of(topic_partition), []).append(topic_partition)
@@ -173,17 +205,13 @@ class MarkerSender:
                 self._route_later(part, is_unknown=True)
             else:
                 self._queues.setdefault(leader, []).append(part)
-                self._requests.send(leader)
+                leaders.append(leader)
+        return leaders
 
     def _route_later(self, entry: _Entry, *, is_unknown: bool = False) -> None:
         self.unknown_destinations += is_unknown
-
-        def route_again() -> None:
-            self.unknown_destinations -= is_unknown
-            if self._is_current(entry.completion):
-                self._route(entry)
-
-        self._timer.schedule(MARKER_RETRY_BACKOFF_MS, route_again)
+        self._to_route.append(_Retry(entry, is_unknown))
+        self._schedule_retries()
 
     # Implements `BatchOwner`.
 
@@ -269,14 +297,10 @@ class MarkerSender:
     def _append_completion(self, completion: PendingCompletion) -> None:
         """Kafka: TransactionMarkerChannelManager.tryAppendToLog."""
 
-        def append_again() -> None:
-            self.append_retries -= 1
-            self._append_completion(completion)
-
         def appended(error: ErrorCode) -> None:
             if error == _E.COORDINATOR_NOT_AVAILABLE:
-                self.append_retries += 1
-                self._timer.schedule(MARKER_RETRY_BACKOFF_MS, append_again)
+                self._to_append.append(completion)
+                self._schedule_retries()
             elif error not in (_E.NONE, _E.NOT_COORDINATOR, _E.COORDINATOR_LOAD_IN_PROGRESS):
                 _log.error(
                     "Failed to append %s of transactional id %s: %s. Its transaction stays pending",
@@ -292,6 +316,37 @@ class MarkerSender:
             appended,
             keep_pending_on=frozenset({_E.COORDINATOR_NOT_AVAILABLE}),
         )
+
+    # -- trying again ----------------------------------------------------------------------------------------
+
+    def _schedule_retries(self, delay_ms: int = MARKER_RETRY_BACKOFF_MS) -> None:
+        if not self._is_retry_due:
+            self._is_retry_due = True
+            self._timer.schedule(delay_ms, lambda: self._retries.submit(self._retry_steps()))
+
+    def _retry_steps(self) -> Steps:
+        """One round; what fails once more waits for the next.
+
+        Kafka: TransactionMarkerChannelManager.generateRequests.
+        """
+        begun_ms = self._clock.monotonic_ms()
+        leaders: dict[int, None] = {}
+        try:
+            for _ in range(len(self._to_append)):
+                self._append_completion(self._to_append.popleft())
+                yield None
+            for _ in range(len(self._to_route)):
+                entry, is_unknown = self._to_route.popleft()
+                self.unknown_destinations -= is_unknown
+                if self._is_current(entry.completion):
+                    leaders.update(dict.fromkeys(self._queue(entry)))
+                yield None
+            call_all(partial(self._requests.send, leader) for leader in leaders)
+        finally:
+            self._is_retry_due = False
+            if self._to_append or self._to_route:
+                pause_ms = MARKER_RETRY_PAUSE * (self._clock.monotonic_ms() - begun_ms)
+                self._schedule_retries(min(max(MARKER_RETRY_BACKOFF_MS, pause_ms), MARKER_RETRY_BACKOFF_MAX_MS))
 
 
 def _errors_by_producer(response: WriteTxnMarkersResponse) -> dict[int, dict[TopicPartition, ErrorCode]]:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import pytest
 
-from odradek.coordinator.transaction.config import MARKER_RETRY_BACKOFF_MS
+from odradek.coordinator.transaction.config import (
+    MARKER_RETRY_BACKOFF_MAX_MS,
+    MARKER_RETRY_BACKOFF_MS,
+    MARKER_RETRY_PAUSE,
+)
 from odradek.coordinator.transaction.markers import FENCED, MARKED, NO_NODE, RETRIABLE
 from odradek.coordinator.transaction.states import TransactionState
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
+from odradek.timer.sliced_work import SLICE_MS
 from tests.support.transcripts.transaction_transcript import Transcript
 
 P0 = TopicPartition("t", 0)
@@ -95,6 +101,63 @@ def test_an_end_that_is_written_again_is_counted_while_it_waits() -> None:
     world.pass_time(MARKER_RETRY_BACKOFF_MS)
     assert world.coordinator.markers.append_retries == 0
     assert state(world) is TransactionState.COMPLETE_COMMIT
+
+
+def many_decided(count: int) -> Transcript:
+    """So many transactions that were committed, while their leader does not answer."""
+    world = Transcript()
+    world.run("hold markers")
+    for number in range(count):
+        for command in (f"init p{number}", f"add p{number} t-{number}", f"end p{number} commit"):
+            world.run(command)
+    return world
+
+
+def test_a_round_of_retries_sends_one_request_to_each_leader() -> None:
+    world = many_decided(10)
+    world.channel.errors = {TopicPartition("t", number): ErrorCode.NOT_LEADER_OR_FOLLOWER for number in range(10)}
+    world.run("release markers")
+    world.channel.leaders[TopicPartition("t", 3)] = NO_NODE
+    before = len(world.channel.sent)
+    world.pass_time(MARKER_RETRY_BACKOFF_MS)
+    world.channel.errors.clear()
+    world.pass_time(MARKER_RETRY_BACKOFF_MS)
+    assert [len(request.markers) for _, request in world.channel.sent[before:]] == [9, 9]
+    assert (world.coordinator.markers.unknown_destinations, world.coordinator.markers.pending_count) == (1, 1)
+
+
+def test_a_long_round_of_retries_is_in_slices_and_the_next_one_comes_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = many_decided(20)
+    world.run("fail log NOT_ENOUGH_REPLICAS")
+    world.run("release markers")
+    markers = world.coordinator.markers
+    assert markers.append_retries == 20
+    assert world.timer.size == 3, "one timer for all, beside those of two sweeps"
+    appended_ms: list[int] = []
+    append = world.log.append
+
+    def slow_append(*arguments: Any, **options: Any) -> None:
+        appended_ms.append(world.clock.monotonic_ms())
+        world.clock.advance(1)
+        append(*arguments, **options)
+
+    monkeypatch.setattr(world.log, "append", slow_append)
+    world.clock.advance(MARKER_RETRY_BACKOFF_MS)
+    world.timer.advance()
+    assert len(appended_ms) == SLICE_MS, "the loop gets its turn"
+    while len(appended_ms) < 20:
+        world.timer.advance()
+    pause_ms = MARKER_RETRY_PAUSE * 20
+    world.pass_time(pause_ms - 1)
+    assert len(appended_ms) == 20
+    world.clock.advance(1)
+    world.timer.advance()
+    assert len(appended_ms) > 20
+    monkeypatch.undo()
+    world.log.error = ErrorCode.NONE
+    world.pass_time(MARKER_RETRY_BACKOFF_MAX_MS)
+    assert markers.append_retries == 0
+    assert {found.state for found in world.coordinator.states.transactions} == {TransactionState.COMPLETE_COMMIT}
 
 
 def test_what_waits_is_dropped_with_the_partition() -> None:
