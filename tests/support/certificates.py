@@ -60,7 +60,7 @@ class Identity:
     def write_pkcs12(self, path: Path, password: str = PASSWORD) -> Path:
         path.write_bytes(
             pkcs12.serialize_key_and_certificates(
-                b"kafka", self.key, self.certificate, [self.authority], _store_encryption(password)
+                b"kafka", self.key, self.certificate, [self.authority], store_encryption(password)
             )
         )
         return path
@@ -90,7 +90,7 @@ class Authority:
     def write_pkcs12(self, path: Path, password: str = PASSWORD) -> Path:
         """A trust store that Java reads, too: it marks the certificate as trusted."""
         certificate = pkcs12.PKCS12Certificate(self.certificate, b"ca")
-        path.write_bytes(pkcs12.serialize_java_truststore([certificate], _store_encryption(password)))
+        path.write_bytes(pkcs12.serialize_java_truststore([certificate], store_encryption(password)))
         return path
 
     def issue(
@@ -165,7 +165,7 @@ def _encryption(password: str | None) -> KeySerializationEncryption:
     return NoEncryption() if password is None else BestAvailableEncryption(password.encode())
 
 
-def _store_encryption(password: str) -> KeySerializationEncryption:
+def store_encryption(password: str = PASSWORD) -> KeySerializationEncryption:
     """The algorithms of `BestAvailableEncryption`."""
     builder = PrivateFormat.PKCS12.encryption_builder().kdf_rounds(KDF_ROUNDS).hmac_hash(hashes.SHA256())
     return builder.key_cert_algorithm(pkcs12.PBES.PBESv2SHA256AndAES256CBC).build(password.encode())

@@ -1,4 +1,4 @@
-"""The parts of an X.509 certificate that Kafka reads: its subject and its alternative names, from the DER encoding.
+"""DER, and the parts of an X.509 certificate that Kafka reads: its subject and its alternative names.
 
 `cryptography` reads certificates, too, but a broker with PEM stores does not need it.
 """
@@ -10,10 +10,11 @@ from typing import Final, NamedTuple
 
 SEQUENCE: Final = 0x30
 SET: Final = 0x31
+INTEGER: Final = 0x02
+OCTET_STRING: Final = 0x04
 OBJECT_IDENTIFIER: Final = 0x06
 _EXPLICIT_VERSION: Final = 0xA0
 _EXPLICIT_EXTENSIONS: Final = 0xA3
-_OCTET_STRING: Final = 0x04
 _IDENTIFIER_BYTES_MAX: Final = 1024
 """Numbers of longer object identifiers would take long to print. Java's limit is 4096."""
 
@@ -58,6 +59,14 @@ def element(data: bytes, tag: int) -> Element:
     return found[0]
 
 
+def values(data: bytes, *tags: int) -> list[Element]:
+    """The values of `data`, the first of which have these tags. Raises: DerError."""
+    found = list(elements(data))
+    if [field.tag for field in found[: len(tags)]] != list(tags):
+        raise DerError(f"values with the tags {', '.join(map(hex, tags))} were expected")
+    return found
+
+
 def object_identifier(content: bytes) -> str:
     """The dotted form. Raises: DerError."""
     if len(content) > _IDENTIFIER_BYTES_MAX:
@@ -93,7 +102,7 @@ def _alternative_names(extensions: bytes | None) -> Iterator[bytes]:
         return
     for extension in elements(element(extensions, SEQUENCE).content):
         fields = list(elements(extension.content))
-        if len(fields) > 1 and fields[0].content == _SUBJECT_ALT_NAME and fields[-1].tag == _OCTET_STRING:
+        if len(fields) > 1 and fields[0].content == _SUBJECT_ALT_NAME and fields[-1].tag == OCTET_STRING:
             for name in elements(element(fields[-1].content, SEQUENCE).content):
                 yield name.encoding
 

@@ -164,6 +164,8 @@ def _trust(context: ssl.SSLContext, store: TrustStore | None, *, is_server: bool
     if store is None:
         context.load_default_certs(ssl.Purpose.CLIENT_AUTH if is_server else ssl.Purpose.SERVER_AUTH)
         return
+    if not store.certificates:  # no one is trusted
+        return
     try:
         context.load_verify_locations(cadata=store.certificates)
     except (ssl.SSLError, ValueError) as error:

@@ -10,6 +10,7 @@ Kafka: DefaultSslEngineFactory.createKeystore, DefaultSslEngineFactory.createTru
 
 from __future__ import annotations
 
+import logging
 import os
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from odradek.broker.security.tls.settings import StoreSettings
+
+logger = logging.getLogger(__name__)
 
 StoreT = TypeVar("StoreT")
 
@@ -190,7 +193,8 @@ def _names(certificate: bytes) -> CertificateNames:
 def _pkcs12_key_store(path: str, store_type: str, password: Password) -> KeyStore:
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-    file, store = _pkcs12(path, store_type, password)
+    file, content = _pkcs12_file(path, store_type)
+    store = _pkcs12(path, store_type, content, password)
     if store.key is None or store.cert is None:
         raise ConfigError(f"The SSL keystore {path} has no private key with its certificate")
     others = {other.certificate.subject: other.certificate for other in store.additional_certs}
@@ -203,27 +207,39 @@ def _pkcs12_key_store(path: str, store_type: str, password: Password) -> KeyStor
 
 
 def _pkcs12_trust_store(path: str, store_type: str, password: Password | None) -> TrustStore:
-    from cryptography.hazmat.primitives.serialization import Encoding
+    """Without a password neither the checksum is verified nor anything encrypted read, as in Java."""
+    file, content = _pkcs12_file(path, store_type)
+    if password is not None:
+        _pkcs12(path, store_type, content, password)
+    from odradek.broker.security.tls.pkcs12_decryption import UnknownEncryption
+    from odradek.broker.security.tls.pkcs12_entries import trusted_certificates
 
-    file, store = _pkcs12(path, store_type, password)
-    own = [] if store.cert is None else [store.cert]
-    certificates = [entry.certificate for entry in (*own, *store.additional_certs)]
-    if not certificates:
-        raise ConfigError(f"The SSL truststore {path} has no certificate")
-    return TrustStore(_in_pem([PemEntry(CERTIFICATE, one.public_bytes(Encoding.DER)) for one in certificates]), file)
+    try:
+        trusted = trusted_certificates(content, None if password is None else password.value)
+    except (DerError, UnknownEncryption) as error:
+        failed = f"Failed to load SSL keystore {path} of type {store_type}"
+        raise ConfigError(f"{failed}: {error}. {_conversion(path)}") from None
+    if not trusted:
+        logger.warning(
+            "The SSL truststore %s has no trusted certificate, so that no peer is trusted. Java only trusts those that "
+            "keytool -importcert or openssl pkcs12 -jdktrust anyExtendedKeyUsage has marked, and those of keys.",
+            path,
+        )
+    return TrustStore(_in_pem([PemEntry(CERTIFICATE, certificate) for certificate in trusted]), file)
 
 
-def _pkcs12(path: str, store_type: str, password: Password | None) -> tuple[StoreFile, PKCS12KeyAndCertificates]:
+def _pkcs12_file(path: str, store_type: str) -> tuple[StoreFile, bytes]:
     failed = f"Failed to load SSL keystore {path} of type {store_type}"
     if store_type.upper() not in _PKCS12_TYPES:
         raise ConfigError(f"{failed}: the types PEM and PKCS12 are read")
     file, content = _read(path, store_type)
     if content[:4] in (_JKS_MAGIC, _JCEKS_MAGIC):
-        raise ConfigError(
-            f"{failed}: only a JVM reads this format. Convert it with: keytool -importkeystore -srckeystore {path} "
-            f"-destkeystore {path}.p12 -deststoretype PKCS12, then set the location to {path}.p12 and the type to "
-            "PKCS12"
-        )
+        raise ConfigError(f"{failed}: only a JVM reads this format. {_conversion(path)}")
+    return file, content
+
+
+def _pkcs12(path: str, store_type: str, content: bytes, password: Password) -> PKCS12KeyAndCertificates:
+    failed = f"Failed to load SSL keystore {path} of type {store_type}"
     try:
         from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
     except ImportError:
@@ -231,9 +247,16 @@ def _pkcs12(path: str, store_type: str, password: Password | None) -> tuple[Stor
             f"{failed}: PKCS12 needs the package cryptography (pip install 'odradek[passwords]'); PEM does not"
         ) from None
     try:
-        return file, load_pkcs12(content, None if password is None else password.value.encode())
+        return load_pkcs12(content, password.value.encode())
     except ValueError:
         raise ConfigError(f"{failed}: it is no PKCS12 store, or its password is another one") from None
+
+
+def _conversion(path: str) -> str:
+    return (
+        f"Convert it with: keytool -importkeystore -srckeystore {path} -destkeystore {path}.p12 -deststoretype PKCS12, "
+        f"then set the location to {path}.p12 and the type to PKCS12"
+    )
 
 
 if TYPE_CHECKING:

@@ -5,11 +5,12 @@ import ssl
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
 
 from odradek.broker.security.tls.settings import TlsSettings
 from odradek.broker.security.tls.ssl_factory import SslFactory
 from odradek.storage.config.config_def import ConfigError
-from tests.support.certificates import Authority, Identity, one_line
+from tests.support.certificates import PASSWORD, Authority, Identity, one_line, store_encryption
 
 AUTHORITY = Authority()
 OTHER = Authority("Other CA")
@@ -128,6 +129,38 @@ def test_each_certificate_of_a_trust_store_is_an_anchor() -> None:
         "ssl.truststore.certificates": one_line(BROKER.certificate_pem),
     }
     handshake(server(), SslFactory(TlsSettings.of_client(settings), is_server=False))
+
+
+def test_a_key_store_as_a_trust_store_trusts_the_certificate_of_the_key_and_not_its_authority(tmp_path: Path) -> None:
+    factory = trusting(BROKER.write_pkcs12(tmp_path / "broker.p12"))
+    handshake(factory, client(BROKER))
+    with pytest.raises(ssl.SSLError, match="certificate verify failed"):
+        handshake(factory, client(CLIENT))
+
+
+def test_certificates_that_no_one_has_marked_as_trusted_let_no_one_in(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As in Java, where such a trust store is empty."""
+    path = tmp_path / "trust.p12"
+    certificates = [AUTHORITY.certificate]
+    path.write_bytes(serialize_key_and_certificates(None, None, None, certificates, store_encryption()))
+    factory = trusting(path)
+    assert f"The SSL truststore {path} has no trusted certificate" in caplog.text
+    with pytest.raises(ssl.SSLError, match="certificate verify failed"):
+        handshake(factory, client(CLIENT))
+    handshake(trusting(path, "requested"), client())
+
+
+def trusting(path: Path, client_auth: str = "required") -> SslFactory:
+    """A server with this trust store, which is PKCS12."""
+    store = {
+        "ssl.truststore.type": "PKCS12",
+        "ssl.truststore.location": str(path),
+        "ssl.truststore.password": PASSWORD,
+    }
+    settings = texts(trusted=None, ssl_client_auth=client_auth) | store
+    return SslFactory(TlsSettings.of_client(settings), is_server=True)
 
 
 def test_protocols_and_ciphers() -> None:

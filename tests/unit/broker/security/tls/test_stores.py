@@ -60,6 +60,13 @@ def test_pkcs12_files_of_both_types(tmp_path: Path, kind: str) -> None:
     assert trusted.certificates == AUTHORITY.pem
 
 
+def test_a_trust_store_that_is_not_in_der_is_refused_with_the_command_that_converts_it(tmp_path: Path) -> None:
+    path = tmp_path / "trust.p12"
+    path.write_bytes(bytes.fromhex("3080020103"))  # a value whose length is not given
+    with pytest.raises(ConfigError, match=r"a length is not valid\. Convert it with: keytool -importkeystore"):
+        load_trust_store(store("PKCS12", path))
+
+
 def test_the_key_is_not_shown(tmp_path: Path) -> None:
     loaded = load_key_store(store(location=IDENTITY.write_pem(tmp_path / "broker.pem")))
     assert "BEGIN" not in repr(loaded)
