@@ -102,8 +102,8 @@ class EnvVarConfigProvider:
             logger.info("No pattern for environment variables provided. Using default pattern '(.*)'.")
             return
         try:
-            self._allowed = re.compile(pattern)
-        except re.error as error:
+            self._allowed = re.compile(pattern, re.ASCII)  # as in Java
+        except (re.error, ValueError, OverflowError, RecursionError) as error:  # ValueError: `(?u)`
             raise ConfigError.of_value("allowlist.pattern", pattern, str(error)) from None
 
     def get(self, path: str, keys: frozenset[str]) -> Mapping[str, str]:

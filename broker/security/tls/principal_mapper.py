@@ -1,7 +1,8 @@
 """`ssl.principal.mapping.rules`: from the distinguished name of a client's certificate to the name of its principal.
 
-The rules hold Java's regular expressions and replacements. Python's `re` has nearly the same language; an expression
-that it does not know is refused at the start.
+The rules hold Java's regular expressions and replacements. Python's `re` has nearly the same language. With `re.ASCII`
+its `\\w`, `\\d` and `(?i)` mean letters and digits of ASCII only, as in Java. What it does not know is refused at the
+start.
 
 Kafka: SslPrincipalMapper.
 """
@@ -14,9 +15,9 @@ from typing import Final, NamedTuple
 from odradek.storage.config.config_def import ConfigError
 
 _RULE: Final = r"(DEFAULT)|RULE:((\\.|[^\\/])*)/((\\.|[^\\/])*)/([LU]?).*?|(.*?)"
-_SPLITTER: Final = re.compile(rf"\s*({_RULE})\s*(,\s*|\Z)")
-_PARSER: Final = re.compile(_RULE)
-_REFERENCE: Final = re.compile(r"\$(\d{1,4})")
+_SPLITTER: Final = re.compile(rf"\s*({_RULE})\s*(,\s*|\Z)", re.ASCII)
+_PARSER: Final = re.compile(_RULE, re.ASCII)
+_REFERENCE: Final = re.compile(r"\$(\d{1,4})", re.ASCII)
 """More digits than four are text: no expression has so many groups."""
 _JAVA_SPACES: Final = "".join(map(chr, range(0x21)))
 _NAME_CHARS_MAX: Final = 64 * 1024
@@ -81,8 +82,8 @@ def _parse(rules: str) -> list[_Rule]:
             parsed.append(_Rule(None, "", "", ""))
         elif found[2] is not None:
             try:
-                pattern = re.compile(found[2])
-            except (re.error, OverflowError, RecursionError) as error:
+                pattern = re.compile(found[2], re.ASCII)
+            except (re.error, ValueError, OverflowError, RecursionError) as error:  # ValueError: `(?u)`
                 raise ConfigError(f"Invalid rule: `{rule}`: {error}") from None
             parsed.append(_Rule(pattern, found[2], found[4], found[6]))
     return parsed

@@ -118,7 +118,7 @@ def _parse(rule: str) -> _Rule:
             match[9] is not None,
             match[10] or "",
         )
-    except (re.error, OverflowError, RecursionError) as error:
+    except (re.error, ValueError, OverflowError, RecursionError) as error:  # ValueError: `(?u)`
         raise ConfigError(f"Invalid rule: `{rule}`: {error}") from None
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.config.broker_config import BrokerConfig
-from odradek.broker.config.config_providers import Variable, resolve_variables, without_values
+from odradek.broker.config.config_providers import EnvVarConfigProvider, Variable, resolve_variables, without_values
 from odradek.broker.config.config_sources import gather_settings
 from odradek.broker.config.dynamic.dynamic_config import WITH_VARIABLES, DynamicBrokerConfig
 from odradek.broker.config.dynamic.dynamic_passwords import Passwords
@@ -119,8 +119,15 @@ def test_the_allowlist_matches_whole_names() -> None:
     pattern = "config.providers.env.param.allowlist.pattern"
     assert resolved("${env:TEST_SECRET}", {pattern: "TEST_.*"}) == "from the environment"
     assert resolved("${env:TEST_SECRET}", {pattern: "TEST_"}) == "${env:TEST_SECRET}"
-    with pytest.raises(ConfigError, match=r"allowlist\.pattern"):
-        resolved("x", {pattern: "("})
+    for invalid in ("(", "(?u)x"):
+        with pytest.raises(ConfigError, match=r"allowlist\.pattern"):
+            resolved("x", {pattern: invalid})
+
+
+def test_the_allowlist_has_the_classes_of_ascii() -> None:
+    provider = EnvVarConfigProvider({"AÄ": "secret"})
+    provider.configure({"allowlist.pattern": r"\w+"})
+    assert provider.get("", frozenset({"AÄ"})) == {}
 
 
 @pytest.mark.parametrize("path", [f"{KAFKA}VaultConfigProvider", "not a class"])

@@ -39,6 +39,7 @@ def test_valid_rules(rules: str) -> None:
         "RULE:^CN=(.*?),OU=ServiceUsers.*$/U",
         "RULE:^CN=(.*?),OU=ServiceUsers.*$/LU",
         "RULE:^CN=(/$1/",
+        "RULE:(?u)CN=a/b/",  # not with the classes of ASCII
     ],
 )
 def test_invalid_rules(rules: str) -> None:
@@ -105,6 +106,21 @@ def test_names_by_rules(rules: str, distinguished_name: str, name: str) -> None:
 )
 def test_how_rules_are_split(rules: str, expected: str) -> None:
     assert str(SslPrincipalMapper(rules)) == f"SslPrincipalMapper(rules = {expected})"
+
+
+@pytest.mark.parametrize(
+    ("expression", "name", "ascii_name"),
+    [
+        (r"CN=\w+", "CN=Jürgen", "CN=Juergen"),
+        (r"CN=\d+", "CN=١", "CN=1"),
+        (r"CN=a\sb", "CN=a b", "CN=a b"),
+        ("(?i)CN=Ä|cn=a", "CN=ä", "CN=A"),
+    ],
+)
+def test_classes_and_cases_are_those_of_ascii(expression: str, name: str, ascii_name: str) -> None:
+    mapper = SslPrincipalMapper(f"RULE:{expression}/matched/,DEFAULT")
+    assert mapper.name_of(name) == name
+    assert mapper.name_of(ascii_name) == "matched"
 
 
 def test_a_name_without_a_rule_is_refused() -> None:

@@ -73,6 +73,7 @@ def test_lower_and_upper_case(name: str, short: str, case: str) -> None:
         "RULE:[:$1]",
         "RULE:[2147483648:$1]",
         "RULE:[1:$1](*)",
+        "RULE:[1:$1]s/(?u)a/b/",
     ],
 )
 def test_invalid_rules(rule: str) -> None:
