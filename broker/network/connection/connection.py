@@ -133,8 +133,8 @@ class Connection(asyncio.Protocol):
         self._sending: list[RequestContext] = []
         """Observed requests whose response is handed to the sender and perhaps not sent."""
         self.throttles = Throttles(self._process)
-        self.last_active_ms = 0
-        """Monotonic time when bytes were last received or sent."""
+        self.last_active_ms = owner.clock.monotonic_ms()
+        """Monotonic time of the last bytes received or sent; of the acceptance while there were none."""
         self._idle_task: TimerTask | None = None
         self._close_reason, self._close_detail = cast("CloseReason | None", None), ""
         self._transport: asyncio.Transport | None = None

@@ -162,6 +162,24 @@ async def test_those_that_were_silent_for_longest_are_closed_when_the_limit_is_l
 
 
 @async_test
+async def test_a_client_in_its_handshake_is_younger_than_one_that_was_silent_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    network = await started(monkeypatch, **TWO_LISTENERS, max_connections="2")
+    network.knock()
+    await network.turn()
+    network.clock.advance(10)
+    network.gate = asyncio.Event()
+    network.knock()
+    await network.turn()
+    silent, shaking = network.server.connections
+    network.knock(listener=1)
+    await network.turn()
+    assert silent not in network.server.connections
+    assert shaking in network.server.connections
+
+
+@async_test
 async def test_broker_that_comes_to_a_full_one_takes_the_place_of_a_client(monkeypatch: pytest.MonkeyPatch) -> None:
     network = await started(monkeypatch, **TWO_LISTENERS, max_connections="2")
     for listener in (0, 0, 1):
