@@ -183,23 +183,41 @@ class Authentication:
         ctx = self._begin(len(request), received_ms)
         try:
             answer = self._authenticator.receive(token)
-        except AuthenticationFailed as failure:
-            self._fail(ctx, failure)
-        except InvalidPacket as error:
-            self._connection.abort(CloseReason.INVALID_REQUEST, f"{error}, before authentication")
+        except Exception as error:  # noqa: BLE001 - `_refuse` tells a failed authentication from a bug
+            self._refuse(ctx, error)
+            return
+        if isinstance(answer, bytes):
+            self._answer(ctx, answer)
         else:
-            if isinstance(answer, bytes):
-                self._answer(ctx, answer)
-            else:
-                self._owner.in_background(self._answer_later(ctx, answer))
+            self._owner.in_background(self._answer_later(ctx, answer))
 
     async def _answer_later(self, ctx: RequestContext, answer: Awaitable[bytes | None]) -> None:
         try:
-            self._answer(ctx, await answer)
-        except AuthenticationFailed as failure:
-            self._fail(ctx, failure)
-        except InvalidPacket as error:
-            self._connection.abort(CloseReason.INVALID_REQUEST, f"{error}, before authentication")
+            token = await answer
+        except Exception as error:  # noqa: BLE001 - as in `_receive`
+            self._refuse(ctx, error)
+        else:
+            self._answer(ctx, token)
+
+    def _refuse(self, ctx: RequestContext, error: Exception) -> None:
+        """End the connection; at once and without counting it, unless the authentication has failed.
+
+        Kafka: SaslServerAuthenticator.authenticate, Selector.pollSelectionKeys.
+        """
+        connection = self._connection
+        if isinstance(error, AuthenticationFailed):
+            self._fail(ctx, error)
+        elif isinstance(error, InvalidPacket):
+            reason = str(error)[:_LOGGED_CHARACTERS]
+            connection.abort(CloseReason.INVALID_REQUEST, f"{reason}, before authentication")
+        else:
+            logger.warning(
+                "Unexpected error from /%s:%d; closing connection",
+                connection.client_host,
+                connection.client_port,
+                exc_info=error,
+            )
+            connection.abort(CloseReason.INVALID_REQUEST, "an unexpected error, before authentication")
 
     def _answer(self, ctx: RequestContext, answer: bytes | None) -> None:
         if self._authenticator.is_complete:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 from odradek.broker.security.principal_builder import PrincipalRefused
 from odradek.broker.security.sasl.ports import SaslAuthenticationError, SaslError, TransientSaslError
 from odradek.protocol.api import API, ApiKey, ApiSpec
-from odradek.protocol.codec.codec import decode
+from odradek.protocol.codec.codec import EncodeError, decode
 from odradek.protocol.codec.decode_error import DecodeError
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.headers import (
@@ -312,10 +312,14 @@ class SaslServerAuthenticator:
             message = (
                 f"Authentication failed during {kind} due to invalid credentials with SASL mechanism {self._mechanism}"
             )
-        if header is None:
-            return self._failed(message)
-        response = SaslAuthenticateResponse(error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=message)
-        return self._failed(message, _encoded(header, response))
+        failure = self._failed(message)
+        if header is not None:
+            response = SaslAuthenticateResponse(error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=message)
+            try:
+                failure.answer = _encoded(header, response)
+            except EncodeError as too_long:  # the client's names are part of it
+                return InvalidPacket(f"the answer cannot be encoded: {too_long}")
+        return failure
 
 
 def _read_header(frame: bytes, apis: Mapping[int, ApiSpec]) -> tuple[RequestHeader, int | None]:

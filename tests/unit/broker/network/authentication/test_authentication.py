@@ -269,6 +269,33 @@ def test_an_answer_that_comes_later_holds_the_connection(server: Server, monkeyp
     assert len(data) > 4 + size, "the request that waited is answered too"
 
 
+@pytest.mark.parametrize("is_later", [False, True])
+def test_an_unexpected_error_closes_the_connection(
+    server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, is_later: bool
+) -> None:
+    from odradek.broker.security.sasl.plain import PlainSaslServer
+
+    def fail(one: PlainSaslServer, token: bytes) -> bytes:
+        raise RuntimeError("a bug")
+
+    async def fail_later(one: PlainSaslServer, token: bytes) -> bytes:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(PlainSaslServer, "evaluate_response", fail_later if is_later else fail)
+
+    async def run() -> None:
+        server.handshake()
+        server.token(b"\0alice\0canary-1")
+        await asyncio.gather(*server.tasks)
+
+    asyncio.run(run())
+    assert server.closed() == (CloseReason.INVALID_REQUEST, "an unexpected error, before authentication")
+    assert "Unexpected error from /192.0.2.1:50000; closing connection" in caplog.text
+    assert "a bug" in caplog.text
+    counts = server.counts
+    assert (counts.successful_authentication, counts.failed_authentication) == (0, 0)
+
+
 def test_the_small_limit_is_that_of_a_connection_of_this_listener_alone(server: Server) -> None:
     other = Link(server.owner)
     other.receive(struct.pack(">i", 1001))

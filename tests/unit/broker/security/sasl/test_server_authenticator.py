@@ -47,6 +47,10 @@ class TwoSteps:
                 return self._later()
             case b"refused":
                 raise SaslAuthenticationError("Authentication failed: for a reason")
+            case b"refused at length":
+                raise SaslAuthenticationError("n" * 40_000)
+            case b"refused later":
+                return self._refused_later()
             case b"invalid":
                 raise SaslError("it says too much")
             case b"expiring":
@@ -55,6 +59,9 @@ class TwoSteps:
                 return b"more"
         self.authorization_id = response.decode()
         return b"more"
+
+    async def _refused_later(self) -> bytes:
+        raise SaslAuthenticationError("n" * 40_000)
 
     async def _later(self) -> bytes:
         self.is_complete = True
@@ -90,6 +97,14 @@ class Client:
 
     def token(self, token: bytes, version: int = 2) -> SaslAuthenticateResponse:
         return self.send(SaslAuthenticateRequest(auth_bytes=token), version, SaslAuthenticateResponse)
+
+    async def token_later(self, token: bytes, version: int) -> None:
+        request = SaslAuthenticateRequest(auth_bytes=token)
+        answer = self.authenticator.receive(
+            encode_request(RequestHeader(ApiKey.SASL_AUTHENTICATE, version, 5, "me"), request)
+        )
+        assert not isinstance(answer, bytes)
+        await answer
 
     def authenticate(self, user: bytes = b"alice", version: int = 2) -> int:
         """Returns the lifetime of the session in ms."""
@@ -269,6 +284,18 @@ def test_a_refused_token(token: bytes, message: str, handshake_version: int) -> 
     )
     with pytest.raises(InvalidPacket):
         client.authenticator.receive(b"alice")
+
+
+@pytest.mark.parametrize("version", [0, 2])
+@pytest.mark.parametrize("token", [b"refused at length", b"refused later"])
+@async_test
+async def test_a_refusal_that_is_too_long_for_an_answer_has_none(token: bytes, version: int) -> None:
+    """A client chooses the names that are in it."""
+    client = Client()
+    client.handshake()
+    with pytest.raises(InvalidPacket, match="the answer cannot be encoded: "):
+        await client.token_later(token, version)
+    assert client.authenticator.is_failed
 
 
 def test_a_session_ends_after_its_time() -> None:
