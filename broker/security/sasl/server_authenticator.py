@@ -152,6 +152,7 @@ class SaslServerAuthenticator:
             return False
         self._reauthentication_began_ns = now_ns
         self.is_reauthentication = True
+        self._wraps_tokens = self.supports_reauthentication = False  # as at first: this handshake decides again
         self.state = SaslState.REAUTH_PROCESS_HANDSHAKE
         return True
 

@@ -343,6 +343,18 @@ def test_a_client_authenticates_again_once_a_second_at_most() -> None:
     assert client.authenticator.may_reauthenticate(now_ns + 1_000_000_000)
 
 
+def test_the_handshake_of_a_reauthentication_says_whether_tokens_are_bare() -> None:
+    client = Client(max_reauth_ms=10_000)
+    client.authenticate()
+    assert client.authenticator.supports_reauthentication
+    client.authenticator.may_reauthenticate(client.clock.monotonic_ns())
+    client.handshake(version=0)
+    assert client.authenticator.receive(b"alice") == b"more"
+    assert client.authenticator.receive(b"yes") == b""
+    assert client.authenticator.is_complete
+    assert not client.authenticator.supports_reauthentication
+
+
 def test_the_user_stays_the_same() -> None:
     client = Client(max_reauth_ms=10_000)
     client.authenticate()
