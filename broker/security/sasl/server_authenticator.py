@@ -304,8 +304,11 @@ class SaslServerAuthenticator:
         return AuthenticationFailed(message, answer)
 
     def _refused(self, header: RequestHeader | None, error: Exception) -> AuthenticationFailed | InvalidPacket:
+        """In Apache Kafka some errors are those of the connection (IOException), not of the authentication: what may
+        pass, and of bare tokens each `SaslError`.
+        """
         message = str(error)
-        if isinstance(error, TransientSaslError):
+        if isinstance(error, TransientSaslError) or (isinstance(error, SaslError) and header is None):
             self._failed(message)
             return InvalidPacket(message)
         if isinstance(error, SaslError):  # its text may say whether the user exists

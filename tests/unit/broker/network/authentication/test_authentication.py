@@ -466,6 +466,14 @@ def test_a_refused_client_is_told_nothing_and_the_log_says_why_once(
     kerberos.server.close()
 
 
+def test_an_invalid_bare_token_closes_the_connection_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    kerberos = WithKerberos(monkeypatch, ScriptedContext([], refusal="no key"))
+    assert kerberos.exchange(GSSAPI_TOKEN) == []
+    assert kerberos.server.closed() == (CloseReason.INVALID_REQUEST, "no key, before authentication")
+    assert kerberos.server.counts.failed_authentication == 0
+    kerberos.server.close()
+
+
 def test_a_name_that_no_rule_takes_is_refused(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
