@@ -69,11 +69,12 @@ class Identity:
 class Authority:
     """Signs certificates."""
 
-    def __init__(self, name: str = "Test CA") -> None:
+    def __init__(self, name: str = "Test CA", *, days: int = 30, began_days_ago: int = 1) -> None:
+        """Its certificate is good for `days`; negative: expired."""
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         self.certificate = (
-            _builder(self._name, self._name, self._key.public_key())
+            _builder(self._name, self._name, self._key.public_key(), days, began_days_ago)
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(self._key.public_key()), critical=False)
             .sign(self._key, hashes.SHA256())

@@ -152,6 +152,13 @@ def test_certificates_that_no_one_has_marked_as_trusted_let_no_one_in(
     handshake(trusting(path, "requested"), client())
 
 
+def test_an_authority_that_has_expired_is_not_trusted() -> None:
+    expired = Authority("Expired CA", days=-1, began_days_ago=2)
+    factory = SslFactory(TlsSettings.of_client(texts(expired.issue("broker"), None)), is_server=True)
+    with pytest.raises(ssl.SSLCertVerificationError, match="certificate has expired"):
+        handshake(factory, client(trusted=expired))
+
+
 def trusting(path: Path, client_auth: str = "required") -> SslFactory:
     """A server with this trust store, which is PKCS12."""
     store = {
