@@ -83,7 +83,9 @@ def segment_of_time(segments: LogSegments, timestamp: int) -> LogSegment | None:
 
 
 def _record_of_max_timestamp(log: LogState) -> TimestampAndOffset | None:
-    """The first record of all when none has a timestamp, but none in the message format v0, as in Apache Kafka."""
+    """The first record of all when none has a timestamp. As in Apache Kafka, none in the message format v0, and none
+    when compaction has emptied the batch with the largest timestamp.
+    """
     segment = segment_of_time(log.segments, SpecialTimestamp.MAX)
     assert segment is not None, "every log has a segment"
     timestamp, offset = segment.largest
@@ -93,7 +95,10 @@ def _record_of_max_timestamp(log: LogState) -> TimestampAndOffset | None:
         batch = segment.records.batch_at(where)
         if batch.magic == MAGIC_V0:
             return None
-        latest = max(batch.records(), key=lambda record: record.timestamp)  # the first of several equal ones
+        # The first of several equal ones.
+        latest = max(batch.records(), key=lambda record: record.timestamp, default=None)
+        if latest is None:
+            return None
         return TimestampAndOffset(latest.timestamp, latest.offset, batch.partition_leader_epoch)
     return None
 

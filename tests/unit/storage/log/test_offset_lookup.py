@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from odradek.protocol.records.batch import RecordBatch
 from odradek.protocol.records.builder import assemble_batch
+from odradek.protocol.records.retained import empty_batch
 from odradek.storage.log.unified_log import UnifiedLog
 from odradek.storage.segment.fetch_data import FetchIsolation
 from tests.support.disks.logs import NOW, Disk, append, batch, read_all
@@ -77,6 +78,18 @@ def test_the_first_record_is_the_latest_of_those_without_timestamps(tmp_path: Pa
     for _ in range(2):
         append_dated(log, -1, -1)
     assert log.fetch_offset_by_timestamp(-3) == (-1, 0, 0)
+    log.discard()
+
+
+def test_a_batch_that_compaction_has_emptied_has_no_latest_record(tmp_path: Path) -> None:
+    log = Disk(tmp_path).log()
+    log.append_as_follower(batch(b"earlier", epoch=0))
+    producer = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
+    latest = batch(b"emptied", timestamp=NOW + 10, base_offset=1, epoch=0, **producer)
+    log.append_as_follower(memoryview(empty_batch(RecordBatch(latest))))
+    assert log.fetch_offset_by_timestamp(-3) is None
+    assert log.fetch_offset_by_timestamp(NOW + 10) is None
+    assert log.fetch_offset_by_timestamp(NOW) == (NOW, 0, 0)
     log.discard()
 
 
