@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage.log.legacy_offsets import legacy_offsets_before
 from odradek.storage.log.unified_log import UnifiedLog
 from tests.support.disks.logs import Disk, append
@@ -41,3 +42,10 @@ def log(tmp_path: Path) -> UnifiedLog:
 )
 def test_offsets(log: UnifiedLog, timestamp: int, count: int, offsets: list[int]) -> None:
     assert legacy_offsets_before(log, timestamp, count, NOW_MS) == offsets
+
+
+@pytest.mark.parametrize("timestamp", [-1, -2, 500])
+def test_a_negative_number_of_offsets_is_an_unknown_server_error(log: UnifiedLog, timestamp: int) -> None:
+    with pytest.raises(KafkaError) as refused:
+        legacy_offsets_before(log, timestamp, -1, NOW_MS)
+    assert refused.value.code == ErrorCode.UNKNOWN_SERVER_ERROR
