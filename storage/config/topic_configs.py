@@ -31,12 +31,13 @@ _SETTINGS: Final = (
 class TopicConfigs:
     """The LogConfig of each topic, created on first use."""
 
-    __slots__ = ("_broker_settings", "_configs", "_log_counts", "_overrides", "_updated")
+    __slots__ = ("_broker_settings", "_configs", "_default", "_log_counts", "_overrides", "_updated")
 
     def __init__(self, broker_settings: Mapping[str, str]) -> None:
         self._broker_settings = _of_topics(broker_settings)
         self._overrides: dict[str, dict[str, str]] = {}
         self._configs: dict[str, LogConfig] = {}
+        self._default: LogConfig | None = None
         self._log_counts: dict[str, Counter[TopicPartition]] = {}
         """The number of logs of each partition, including those in failed directories."""
         self._updated: list[set[str]] = []
@@ -47,6 +48,13 @@ class TopicConfigs:
             overrides = usable_overrides(topic, self._overrides.get(topic, {}))
             config = self._configs[topic] = LogConfig.from_props(self._broker_settings, overrides)
         return config
+
+    @property
+    def default(self) -> LogConfig:
+        """The broker's settings alone. Kafka: LogManager.currentDefaultConfig."""
+        if self._default is None:
+            self._default = LogConfig.from_props(self._broker_settings, {})
+        return self._default
 
     def override(self, topic: str, overrides: Mapping[str, str]) -> bool:
         """Set all overrides of a topic; returns whether they changed."""
@@ -80,6 +88,7 @@ class TopicConfigs:
         if settings == self._broker_settings:
             return False
         self._broker_settings = settings
+        self._default = None
         self._configs.clear()
         return True
 

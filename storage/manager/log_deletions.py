@@ -1,7 +1,10 @@
-"""Deletes logs: renames their directories `-delete` in the I/O pool, and removes them after `file.delete.delay.ms`.
+"""Deletes logs: renames their directories `-delete` in the I/O pool, and removes them later.
 
 A rename waits for the journal of a busy disk. So the log is closed at once, and a thread renames its directory. A new
 log must not use the name before: `when_free` calls back after the rename, `free` renames now, unless a thread has.
+
+A directory is removed `log.segment.delete.delay.ms` after its rename, or after the start that found it. A topic's
+`file.delete.delay.ms` is not for the directory: it ends with the topic. The broker's setting may change meanwhile.
 
 Invariants: a directory is renamed once, by the thread or by `free`; the checkpoints without the log, and the sync of
 the log directory, follow the rename.
@@ -44,13 +47,18 @@ class _Rename:
 
 
 class LogDeletions:
-    """The deletions of one log manager. `checkpoint` queues the checkpoints of a log directory."""
+    """The deletions of one log manager. `checkpoint` queues the checkpoints of a log directory. `delay_ms` returns the
+    present log.segment.delete.delay.ms.
+    """
 
-    __slots__ = ("_checkpoint", "_environment", "_is_stopped", "_renames")
+    __slots__ = ("_checkpoint", "_delay_ms", "_environment", "_is_stopped", "_renames")
 
-    def __init__(self, environment: Environment, checkpoint: Callable[[LogDir], None]) -> None:
+    def __init__(
+        self, environment: Environment, checkpoint: Callable[[LogDir], None], delay_ms: Callable[[], int]
+    ) -> None:
         self._environment = environment
         self._checkpoint = checkpoint
+        self._delay_ms = delay_ms
         self._is_stopped = False
         self._renames: dict[str, _Rename] = {}
         """By the name that the directory still has."""
@@ -108,9 +116,10 @@ class LogDeletions:
             self.free(path)
         self._is_stopped = True
 
-    def remove_later(self, path: str, log_dir: LogDir, delay_ms: int) -> None:
+    def remove_later(self, path: str, log_dir: LogDir) -> None:
         """Remove a directory that is renamed already."""
-        fs, io_pool = self._environment.fs, self._environment.io_pool
+        environment = self._environment
+        since_ms = environment.clock.monotonic_ms()
 
         def removed(result: OSError | None) -> None:
             if isinstance(result, OSError):
@@ -118,11 +127,16 @@ class LogDeletions:
             else:
                 logger.info("Deleted log directory %s", path)
 
-        def remove() -> None:
-            if log_dir.is_online and not self._is_stopped:
-                io_pool.submit(lambda: fs.remove_tree(path), removed)
+        def remove_if_due() -> None:
+            if not log_dir.is_online or self._is_stopped:
+                return
+            remaining_ms = since_ms + self._delay_ms() - environment.clock.monotonic_ms()
+            if remaining_ms > 0:
+                environment.timer.schedule(remaining_ms, remove_if_due)
+            else:
+                environment.io_pool.submit(lambda: environment.fs.remove_tree(path), removed)
 
-        self._environment.timer.schedule(delay_ms, remove)
+        environment.timer.schedule(self._delay_ms(), remove_if_due)
 
     def _rename(self, rename: _Rename) -> None:
         """Runs in a thread, or in `free`."""
@@ -149,6 +163,6 @@ class LogDeletions:
             logger.info(
                 "Log for partition %s is renamed to %s and is scheduled for deletion", log.topic_partition, log.dir
             )
-            self.remove_later(log.dir, log_dir, log.config.file_delete_delay_ms)
+            self.remove_later(log.dir, log_dir)
         for callback in rename.waiting:
             callback()

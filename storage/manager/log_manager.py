@@ -71,7 +71,9 @@ class LogManager:
         self._configs = TopicConfigs(broker_settings)
         self._high_watermarks: dict[tuple[str, TopicPartition], int] = {}
         """Keyed by directory too: a directory that a log was moved away from may still have an entry for it."""
-        self._deletions = LogDeletions(environment, self._checkpoint_lowered)
+        self._deletions = LogDeletions(
+            environment, self._checkpoint_lowered, lambda: self._configs.default.file_delete_delay_ms
+        )
         self._creation = LogCreation(self.log_dirs, self._configs, environment, self._deletions, self.all_logs)
         self._moves = LogMoves(environment, self._deletions)
         self._startup: LogStartup | None = None

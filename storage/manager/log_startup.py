@@ -306,8 +306,7 @@ class LogStartup:
 
     def _open_or_queue_recovery(self, directory: _Directory, stored: StoredLog) -> None:
         if stored.marker == log_files.DELETE_DIR_SUFFIX:
-            delay_ms = self._owner.config_of(stored.topic_partition.topic).file_delete_delay_ms
-            self._owner.deletions.remove_later(stored.path, directory.log_dir, delay_ms)
+            self._owner.deletions.remove_later(stored.path, directory.log_dir)
             directory.loaded += 1
             return
         if stored.marker == log_files.STRAY_DIR_SUFFIX:

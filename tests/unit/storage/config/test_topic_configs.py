@@ -31,6 +31,14 @@ def test_what_is_set_during_a_block_is_noted_there_even_if_it_changes_nothing() 
     assert (outer, inner) == ({"t", "u", "v"}, {"u"})
 
 
+def test_the_default_has_the_broker_settings_alone() -> None:
+    configs = TopicConfigs({"log.segment.delete.delay.ms": "1"})
+    configs.override("t", {"file.delete.delay.ms": "2"})
+    assert configs.default.file_delete_delay_ms == 1
+    configs.set_broker_settings({"log.segment.delete.delay.ms": "3"})
+    assert configs.default.file_delete_delay_ms == 3
+
+
 def test_overrides_go_with_the_last_log() -> None:
     configs = TopicConfigs({})
     configs.override("t", {"retention.ms": "2"})

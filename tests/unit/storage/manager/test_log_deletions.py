@@ -52,6 +52,29 @@ def test_the_directory_is_renamed_by_the_pool_and_removed_later(tmp_path: Path) 
     assert deleting.names() == []
 
 
+def test_the_broker_decides_how_long_a_directory_stays(tmp_path: Path) -> None:
+    broker = Broker(tmp_path)
+    manager = broker.start({"a": {"file.delete.delay.ms": "1000"}})
+    manager.update_broker_settings({"log.segment.delete.delay.ms": "5000"})
+    create(manager, A0)
+    manager.async_delete(A0)
+    broker.disk.advance(4999)
+    assert any(tmp_path.glob("a-0.*-delete"))
+    broker.disk.advance(1)
+    assert not any(tmp_path.glob("a-0.*-delete"))
+
+
+def test_a_directory_found_at_start_stays_as_long(tmp_path: Path) -> None:
+    (tmp_path / f"a-0.{'0' * 32}-delete").mkdir()
+    broker = Broker(tmp_path)
+    manager = broker.start({"a": {"file.delete.delay.ms": "1000"}})
+    manager.update_broker_settings({"log.segment.delete.delay.ms": "70000"})
+    broker.disk.advance(69_999)
+    assert any(tmp_path.glob("a-0.*-delete"))
+    broker.disk.advance(1)
+    assert not any(tmp_path.glob("a-0.*-delete"))
+
+
 def test_a_new_log_does_not_get_the_files_of_a_deleted_one_that_still_has_the_name(tmp_path: Path) -> None:
     deleting = Deleting(tmp_path)
     old = deleting.manager.get_log(A0)

@@ -75,7 +75,8 @@ def test_new_logs_go_to_the_directory_with_the_fewest(tmp_path: Path) -> None:
 
 def test_deleted_log_is_renamed_at_once_and_removed_later(tmp_path: Path) -> None:
     broker = Broker(tmp_path)
-    manager = broker.start({"a": {"file.delete.delay.ms": "1000"}})
+    manager = broker.start()
+    delay_ms = manager.config_of("a").file_delete_delay_ms
     create(manager, A0)
     log = manager.get_log(A0)
     assert log is not None
@@ -88,7 +89,7 @@ def test_deleted_log_is_renamed_at_once_and_removed_later(tmp_path: Path) -> Non
     fresh = manager.get_log(A0)
     assert fresh is not None
     assert fresh.log_end_offset == 0
-    broker.disk.advance(1000)
+    broker.disk.advance(delay_ms)
     assert renamed not in os.listdir(tmp_path)
     assert "a-0" in os.listdir(tmp_path)
     manager.shutdown()
