@@ -1,6 +1,7 @@
 """Creates logs: chooses the directory, and takes over what `log_preparation` has prepared.
 
-Without a prepared log, the files are made here, and the caller waits for the disk.
+Without a prepared log, the files are made here, and the caller waits for the disk. A directory in which that fails goes
+offline, or is full, and the log is created in the next one.
 
 Kafka: LogManager.getOrCreateLog.
 """
@@ -9,10 +10,11 @@ from __future__ import annotations
 
 import logging
 import os
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage import log_files
+from odradek.storage.disk.descriptors import is_out_of_descriptors
 from odradek.storage.disk.disk_space import LogDirFullError, is_no_space
 from odradek.storage.manager.log_loading import open_log
 from odradek.storage.manager.log_placement import LogPlacement
@@ -27,9 +29,19 @@ if TYPE_CHECKING:
     from odradek.storage.disk.log_dir import LogDir
     from odradek.storage.log.unified_log import UnifiedLog
     from odradek.storage.manager.log_deletions import LogDeletions
-    from odradek.storage.manager.log_preparation import PreparedLog
 
 logger = logging.getLogger(__name__)
+
+
+class _Place(NamedTuple):
+    """Where a log may be created. `created_fd`: see `load_log`. `is_there`: the directory exists, and its log is
+    loaded.
+    """
+
+    path: str
+    log_dir: LogDir
+    created_fd: int | None
+    is_there: bool
 
 
 class LogCreation:
@@ -59,7 +71,7 @@ class LogCreation:
         """See `LogManager.prepare_log`."""
         try:
             self._require_no_offline_dir(topic_partition, is_new=is_new)
-            log_dir = self.placement.dir_for(topic_partition, self._used_dirs())
+            log_dir = self.placement.dirs_for(topic_partition, self._used_dirs())[0]
         except KafkaError:
             done()
             return
@@ -76,21 +88,24 @@ class LogCreation:
     ) -> UnifiedLog:
         """See `LogManager.get_or_create_log`."""
         self._require_no_offline_dir(topic_partition, is_new=is_new)
-        prepared = self._take_prepared(topic_partition, is_future=is_future)
-        if prepared is not None:
-            path, log_dir, created_fd, is_there = prepared.path, prepared.log_dir, prepared.fd, False
-        else:
-            log_dir, created_fd = self.placement.dir_for(topic_partition, self._used_dirs()), None
-            path = log_dir.file(self._name(topic_partition, is_future=is_future))
-            self._deletions.free(path)
-            is_there = os.path.exists(path)
+        refused: KafkaError | None = None
+        for place in self._places(topic_partition, is_future=is_future):
+            try:
+                return self._create_at(place, topic_partition, topic_id)
+            except OSError as error:
+                refused = self._failure(place, error)
+                if place.is_there or is_out_of_descriptors(error):  # another directory would need descriptors too
+                    raise refused from error
+        assert refused is not None, "there is at least one place"
+        raise refused
+
+    def _create_at(self, place: _Place, topic_partition: TopicPartition, topic_id: bytes | None) -> UnifiedLog:
+        """Raises OSError."""
+        path, log_dir, created_fd, _ = place
         config = self._configs.of(topic_partition.topic)
-        try:
-            log = open_log(
-                path, topic_partition, config, log_dir, self._environment, topic_id=topic_id, created_fd=created_fd
-            )
-        except OSError as error:
-            self._refuse(path, log_dir, error, is_there=is_there)
+        log = open_log(
+            path, topic_partition, config, log_dir, self._environment, topic_id=topic_id, created_fd=created_fd
+        )
         self.placement.on_created(topic_partition)
         logger.info("Created log for partition %s in %s with properties %s", topic_partition, path, config.overrides)
         return log
@@ -108,12 +123,18 @@ class LogCreation:
             return log_files.future_dir_name(topic_partition, self._environment.new_uuid_hex())
         return log_files.log_dir_name(topic_partition)
 
-    def _take_prepared(self, topic_partition: TopicPartition, *, is_future: bool) -> PreparedLog | None:
+    def _places(self, topic_partition: TopicPartition, *, is_future: bool) -> Iterator[_Place]:
+        """The prepared log, if there is one; then each directory in turn. Raises: the errors of `dirs_for`."""
         prepared = self.preparations.take((topic_partition, is_future))
-        if prepared is None or self.placement.allows(topic_partition, prepared.log_dir):
-            return prepared
-        self.preparations.remove([prepared])
-        return None
+        if prepared is not None:
+            if self.placement.allows(topic_partition, prepared.log_dir):
+                yield _Place(prepared.path, prepared.log_dir, prepared.fd, is_there=False)
+            else:
+                self.preparations.remove([prepared])
+        for log_dir in self.placement.dirs_for(topic_partition, self._used_dirs()):
+            path = log_dir.file(self._name(topic_partition, is_future=is_future))
+            self._deletions.free(path)
+            yield _Place(path, log_dir, None, is_there=os.path.exists(path))
 
     def _used_dirs(self) -> Iterator[LogDir]:
         """The log directory of each log."""
@@ -121,16 +142,18 @@ class LogCreation:
             yield log.log_dir
         yield from self.preparations.log_dirs
 
-    def _refuse(self, path: str, log_dir: LogDir, error: OSError, *, is_there: bool) -> NoReturn:
-        """Raise after a log that could not be created. A full directory stays online, any other error fails it."""
-        if is_no_space(error) and not is_there:
+    def _failure(self, place: _Place, error: OSError) -> KafkaError:
+        """Handle the error of a creation; returns what to raise. A full directory stays online, any other error fails
+        it.
+        """
+        if is_no_space(error) and not place.is_there:
             try:
-                self._environment.fs.remove_tree(path)
+                self._environment.fs.remove_tree(place.path)
             except OSError as second:
                 error = second
             else:
-                log_dir.space.ran_out(error)
-                raise LogDirFullError(log_dir.path) from error
-        message = f"Error while creating the log {path}"
-        log_dir.fail(message, error)
-        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
+                place.log_dir.space.ran_out(error)
+                return LogDirFullError(place.log_dir.path)
+        message = f"Error while creating the log {place.path}"
+        place.log_dir.fail(message, error)
+        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)

@@ -1,4 +1,5 @@
-"""Chooses the log directory of a new log: the preferred one, else the one with the fewest logs that is not full.
+"""Orders the log directories for a new log: the preferred one alone, else those with the fewest logs first, and full
+ones last.
 
 Kafka: LogManager.nextLogDirs, LogManager.maybeUpdatePreferredLogDir.
 """
@@ -38,8 +39,9 @@ class LogPlacement:
         """Whether no other directory is preferred for the partition."""
         return self._preferred.get(topic_partition, log_dir.path) == log_dir.path
 
-    def dir_for(self, topic_partition: TopicPartition, used: Iterable[LogDir]) -> LogDir:
-        """The directory for a new log. `used`: the directory of each log, including future logs.
+    def dirs_for(self, topic_partition: TopicPartition, used: Iterable[LogDir]) -> list[LogDir]:
+        """The directories for a new log, at least one, in the order in which to try them. `used`: the directory of each
+        log, including future logs.
 
         Raises: KafkaError KAFKA_STORAGE_ERROR when no directory, or not the preferred one, is online.
         """
@@ -49,8 +51,7 @@ class LogPlacement:
             live = [log_dir for log_dir in live if log_dir.path == preferred]
         if not live:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"No log directory is online for {topic_partition}")
-        live = [log_dir for log_dir in live if not log_dir.space.is_full] or live
         if len(live) == 1:
-            return live[0]
+            return live
         counts = Counter(log_dir.path for log_dir in used)
-        return min(live, key=lambda log_dir: counts[log_dir.path])
+        return sorted(live, key=lambda log_dir: (log_dir.space.is_full, counts[log_dir.path]))

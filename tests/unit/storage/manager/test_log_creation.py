@@ -10,7 +10,7 @@ import pytest
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.disk.disk_space import LogDirFullError
-from tests.support.disks.faulty_disk import FaultyFileSystem, disk_full, io_error
+from tests.support.disks.faulty_disk import FaultyFileSystem, disk_full, io_error, too_many_files
 from tests.support.disks.managed_logs import Broker
 
 A0 = TopicPartition("a", 0)
@@ -41,6 +41,56 @@ def test_a_full_directory_stays_online_and_any_other_error_fails_it(tmp_path: Pa
     with pytest.raises(KafkaError):
         manager.get_or_create_log(A0, is_new=True)
     assert not manager.live_log_dirs
+
+
+def test_a_log_is_created_in_the_next_directory_when_the_first_fails(tmp_path: Path) -> None:
+    fs = FaultyFileSystem(kinds=frozenset({"make"}), failure=io_error, for_good=False)
+    manager = Broker(tmp_path / "1", tmp_path / "2", fs=fs).start()
+    first, second = manager.log_dirs
+    fs.fail_at = fs.count + 1
+    assert manager.get_or_create_log(A0, is_new=True).log_dir is second
+    assert not first.is_online
+    assert manager.live_log_dirs == [second]
+    assert logs_in(tmp_path / "1") == []
+
+
+def test_a_log_is_created_in_the_next_directory_when_the_first_is_full(tmp_path: Path) -> None:
+    fs = FaultyFileSystem(kinds=frozenset({"create"}), failure=disk_full, for_good=False)
+    manager = Broker(tmp_path / "1", tmp_path / "2", fs=fs).start()
+    fs.fail_at = fs.count + 1
+    assert manager.get_or_create_log(A0, is_new=True).log_dir is manager.log_dirs[1]
+    assert len(manager.live_log_dirs) == 2
+    assert logs_in(tmp_path / "1") == []
+
+
+def test_a_lack_of_descriptors_is_no_reason_for_another_directory(tmp_path: Path) -> None:
+    fs = FaultyFileSystem(kinds=frozenset({"create"}), failure=too_many_files, for_good=False)
+    manager = Broker(tmp_path / "1", tmp_path / "2", fs=fs).start()
+    fs.fail_at = fs.count + 1
+    with pytest.raises(LogDirFullError):
+        manager.get_or_create_log(A0, is_new=True)
+    assert not manager.log_dirs[1].space.is_full
+    assert logs_in(tmp_path / "2") == []
+
+
+def test_a_log_is_refused_when_all_directories_fail(tmp_path: Path) -> None:
+    fs = FaultyFileSystem(kinds=frozenset({"make"}), failure=io_error)
+    manager = Broker(tmp_path / "1", tmp_path / "2", fs=fs).start()
+    fs.fail_at = fs.count + 1
+    with pytest.raises(KafkaError) as refused:
+        manager.get_or_create_log(A0, is_new=True)
+    assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert not manager.live_log_dirs
+
+
+def test_a_log_is_not_created_outside_the_preferred_directory(tmp_path: Path) -> None:
+    fs = FaultyFileSystem(kinds=frozenset({"make"}), failure=io_error, for_good=False)
+    manager = Broker(tmp_path / "1", tmp_path / "2", fs=fs).start()
+    manager.maybe_update_preferred_dir(A0, str(tmp_path / "1"))
+    fs.fail_at = fs.count + 1
+    with pytest.raises(KafkaError):
+        manager.get_or_create_log(A0, is_new=True)
+    assert logs_in(tmp_path / "2") == []
 
 
 def test_a_future_log_has_a_name_of_its_own(tmp_path: Path) -> None:

@@ -22,30 +22,31 @@ def dirs(tmp_path: Path) -> list[LogDir]:
 def test_the_fewest_and_then_the_first(dirs: list[LogDir]) -> None:
     a, b, c = dirs
     placement = LogPlacement(dirs)
-    assert placement.dir_for(TP, []) is a
-    assert placement.dir_for(TP, [a]) is b
-    assert placement.dir_for(TP, [a, b, b]) is c
-    assert placement.dir_for(TP, [a, a, b, c]) is b
+    assert placement.dirs_for(TP, [])[0] is a
+    assert placement.dirs_for(TP, [a])[0] is b
+    assert placement.dirs_for(TP, [a, b, b])[0] is c
+    assert placement.dirs_for(TP, [a, a, b, c])[0] is b
+    assert placement.dirs_for(TP, [a, a, b]) == [c, b, a]
 
 
 def test_the_preferred_directory_is_used_once(dirs: list[LogDir]) -> None:
     a, _, c = dirs
     placement = LogPlacement(dirs)
     placement.prefer(TP, c.path)
-    assert placement.dir_for(TopicPartition("t", 1), [c]) is a
-    assert placement.dir_for(TP, [c]) is c
+    assert placement.dirs_for(TopicPartition("t", 1), [c])[0] is a
+    assert placement.dirs_for(TP, [c]) == [c]
     placement.on_created(TP)
-    assert placement.dir_for(TP, [c]) is a
+    assert placement.dirs_for(TP, [c])[0] is a
 
 
 def test_a_failed_directory_is_none(dirs: list[LogDir]) -> None:
     a, b, _ = dirs
     placement = LogPlacement(dirs)
     a.fail("test", OSError(5, "broken"))
-    assert placement.dir_for(TP, []) is b
+    assert placement.dirs_for(TP, [])[0] is b
     placement.prefer(TP, a.path)
     with pytest.raises(KafkaError) as refused:
-        placement.dir_for(TP, [])
+        placement.dirs_for(TP, [])
     assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
 
 
@@ -53,7 +54,7 @@ def test_a_full_directory_is_the_last_choice(dirs: list[LogDir]) -> None:
     a, b, c = dirs
     placement = LogPlacement(dirs)
     a.space.is_full = True
-    assert placement.dir_for(TP, [b, c]) is b
+    assert placement.dirs_for(TP, [b, c]) == [b, c, a]
     for log_dir in dirs:
         log_dir.space.is_full = True
-    assert placement.dir_for(TP, [b, c]) is a
+    assert placement.dirs_for(TP, [b, c])[0] is a
