@@ -1,7 +1,8 @@
 """The segments of one log on the local disk: reading, rolling, truncation, deletion.
 
 Producers, epochs and watermarks belong to `UnifiedLog`, which owns this. The files of a removed segment are renamed
-`.deleted` at once and unlinked after `file.delete.delay.ms`, because a consumer may still be reading them.
+`.deleted` at once and unlinked after `file.delete.delay.ms`, because a consumer may still be reading them. If that
+fails, the log directory goes offline.
 
 Invariants: there is always an active segment; the log end offset is the offset of the next record, and only a
 truncation lowers it; `end_offset_metadata` is the end of the active segment, so whatever changes one moves the other.
@@ -25,7 +26,7 @@ from odradek.storage.segment.fetch_data import EMPTY_RECORDS, FetchDataInfo
 from odradek.storage.segment.log_segment import LogSegment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from odradek.protocol.topic_partition import TopicPartition
     from odradek.storage.config.log_config import LogConfig
@@ -38,10 +39,11 @@ logger = logging.getLogger(__name__)
 
 
 class LocalLog:
-    """An append-only sequence of records in segments."""
+    """An append-only sequence of records in segments. `fail_dir` takes its log directory offline, with a message."""
 
     __slots__ = (
         "_awaiting_deletion",
+        "_fail_dir",
         "config",
         "dir",
         "end_offset_metadata",
@@ -59,6 +61,7 @@ class LocalLog:
         segments: LogSegments,
         log_end_offset: int,
         environment: Environment,
+        fail_dir: Callable[[str, OSError], None],
     ) -> None:
         self.dir = log_dir
         self.topic_partition = topic_partition
@@ -66,6 +69,7 @@ class LocalLog:
         self.segments = segments
         self.log_end_offset = log_end_offset
         self.environment = environment
+        self._fail_dir = fail_dir
         self._awaiting_deletion: list[LogSegment] = []
         self.end_offset_metadata = LogOffsetMetadata(log_end_offset)
         """The log end offset with its position. Not a property: each read and each waiting fetch asks for it."""
@@ -253,12 +257,12 @@ class LocalLog:
             self.segments.remove(segment.base_offset)
         self._mark_deleted(removed)
 
-    def delete_file_later(self, path: str) -> None:
-        """Unlink a file that is renamed `.deleted`, after `file.delete.delay.ms`."""
+    def delete_snapshot_later(self, path: str) -> None:
+        """Unlink a producer snapshot that is renamed `.deleted`, after `file.delete.delay.ms`."""
         name = os.path.basename(path)
 
         def unlink() -> None:
-            self._unlink([os.path.join(self.dir, name)])
+            self._unlink([os.path.join(self.dir, name)], "producer state snapshots")
 
         self.environment.timer.schedule(self.config.file_delete_delay_ms, unlink)
 
@@ -283,18 +287,22 @@ class LocalLog:
                 paths += segment.paths
                 with contextlib.suppress(ValueError):  # the log was closed before the delay passed
                     self._awaiting_deletion.remove(segment)
-            self._unlink(paths)
+            self._unlink(paths, "segments")
 
         self.environment.timer.schedule(self.config.file_delete_delay_ms, delete)
 
-    def _unlink(self, paths: list[str]) -> None:
+    def _unlink(self, paths: list[str], what: str) -> None:
         fs = self.environment.fs
 
         def work() -> None:
             for path in paths:
                 fs.unlink(path)
 
-        self.environment.io_pool.submit(work, _log_failure)
+        def unlinked(result: OSError | None) -> None:
+            if isinstance(result, OSError):
+                self._fail_dir(f"Error while deleting {what} for {self.topic_partition} in {self.dir}", result)
+
+        self.environment.io_pool.submit(work, unlinked)
 
     # -- the directory -----------------------------------------------------------------------------
 
@@ -326,8 +334,3 @@ class LocalLog:
 
 def _empty(metadata: LogOffsetMetadata, include_aborted: bool) -> FetchDataInfo:
     return FetchDataInfo(metadata, EMPTY_RECORDS, aborted_transactions=[] if include_aborted else None)
-
-
-def _log_failure(result: OSError | None) -> None:
-    if isinstance(result, OSError):
-        logger.error("Could not delete log files: %s", result)

@@ -71,7 +71,7 @@ def delete_snapshots(log: LogState, segments: Sequence[LogSegment]) -> None:
     for segment in segments:
         path = log.producers.mark_snapshot_for_deletion(segment.base_offset)
         if path is not None:
-            log.local_log.delete_file_later(path)
+            log.local_log.delete_snapshot_later(path)
 
 
 def _delete(log: LogState, deletable: list[LogSegment], reason: str) -> int:

@@ -95,7 +95,9 @@ def load_log(
     else:
         loader.begin_with(created_fd)
     stored_id = _stored_topic_id(path)
-    local_log = LocalLog(path, topic_partition, config, loader.segments, loader.log_end_offset, environment)
+    local_log = LocalLog(
+        path, topic_partition, config, loader.segments, loader.log_end_offset, environment, log_dir.fail
+    )
     log = UnifiedLog(
         local_log,
         log_dir,

@@ -15,7 +15,7 @@ from odradek.storage.offsets import LogOffsetMetadata
 from odradek.storage.segment.fetch_data import FetchIsolation
 from odradek.storage.segment.log_segment import LogSegment
 from odradek.storage.segment.log_segments import LogSegments
-from tests.support.disks.faulty_disk import FaultyFileSystem, disk_full
+from tests.support.disks.faulty_disk import FaultyFileSystem, disk_full, io_error
 from tests.support.disks.logs import NOW, TP, DeferredIoPool, Disk, append, batch
 
 
@@ -25,7 +25,7 @@ def new_log(disk: Disk, **overrides: str) -> LocalLog:
     directory.mkdir(parents=True)
     segments = LogSegments()
     segments.add(LogSegment.open(str(directory), 0, config, disk.environment, create=True))
-    return LocalLog(str(directory), TP, config, segments, 0, disk.environment)
+    return LocalLog(str(directory), TP, config, segments, 0, disk.environment, disk.log_dir.fail)
 
 
 def put(log: LocalLog, value: bytes = b"x") -> None:
@@ -137,6 +137,29 @@ def test_unlinking_happens_in_the_pool(tmp_path: Path) -> None:
     assert names(log, ".deleted")
     pool.run_all()
     assert not names(log, ".deleted")
+
+
+@pytest.mark.parametrize("what", ["segments", "snapshot"])
+def test_a_directory_whose_files_cannot_be_unlinked_goes_offline(tmp_path: Path, what: str) -> None:
+    fs = FaultyFileSystem(kinds=frozenset({"unlink"}), failure=io_error)
+    disk = Disk(tmp_path, fs=fs)
+    log = new_log(disk, file_delete_delay_ms="100")
+    if what == "segments":
+        log.truncate_fully_and_start_at(5)
+    else:
+        log.delete_snapshot_later(os.path.join(log.dir, "00000000000000000000.snapshot.deleted"))
+    fs.fail_at = fs.count + 1
+    assert disk.log_dir.is_online
+    disk.advance(100)
+    assert not disk.log_dir.is_online
+
+
+def test_a_file_that_is_gone_already_is_deleted(log: LocalLog, disk: Disk) -> None:
+    log.truncate_fully_and_start_at(5)
+    for name in names(log, ".deleted"):
+        os.unlink(os.path.join(log.dir, name))
+    disk.advance(100)
+    assert disk.log_dir.is_online
 
 
 def test_closed_log_holds_no_descriptor(tmp_path: Path) -> None:
