@@ -142,6 +142,7 @@ def make_log_manager(config: BrokerConfig, clock: Clock, timer: SystemTimer, mac
             producer_id_expiration_ms=config.producer_id_expiration_ms,
             transaction_verification=config.transaction_partition_verification_enable,
         ),
+        keep_partition_metadata_file=config.metadata_version.has_topic_ids,
     )
     settings = LogManagerSettings(
         recovery_threads_per_data_dir=config.num_recovery_threads_per_data_dir,

@@ -48,6 +48,8 @@ class Environment:
     flush_times_ms: Histogram = field(default_factory=Histogram)
     """How long flushes of logs took, with their wait for a thread. Kafka: LogFlushStats."""
     max_decompressed_bytes: int = 32 * 1024 * 1024
+    keep_partition_metadata_file: bool = True
+    """Whether logs have topic ids: from inter.broker.protocol.version 2.8 on."""
 
     @classmethod
     def of_worker(cls, *, producer_id_expiration_ms: int = 86_400_000) -> Environment:

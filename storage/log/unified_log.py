@@ -373,7 +373,7 @@ class UnifiedLog:
         self.log_dir.sync_queue.write(self._epochs_path, checkpoints.encode_epochs(entries))
 
     def assign_topic_id(self, topic_id: bytes) -> None:
-        """Set the topic id, in memory and in partition.metadata.
+        """Set the topic id, in memory and in partition.metadata, if logs have topic ids.
 
         Raises: KafkaError INCONSISTENT_TOPIC_ID if the log has a different one.
         """
@@ -384,6 +384,8 @@ class UnifiedLog:
                 ErrorCode.INCONSISTENT_TOPIC_ID,
                 f"Tried to assign a topic id to {self.topic_partition} that differs from the one in its log",
             )
+        if not self._environment.keep_partition_metadata_file:
+            return
         self.topic_id = topic_id
         path = os.path.join(self.local_log.dir, checkpoints.PARTITION_METADATA_FILE)
         self.log_dir.sync_queue.write(path, checkpoints.encode_partition_metadata(topic_id))

@@ -94,7 +94,7 @@ def load_log(
         loader.load()
     else:
         loader.begin_with(created_fd)
-    stored_id = _stored_topic_id(path)
+    stored_id = _stored_topic_id(path, environment)
     local_log = LocalLog(
         path, topic_partition, config, loader.segments, loader.log_end_offset, environment, log_dir.fail
     )
@@ -116,9 +116,20 @@ def load_log(
     return log
 
 
-def _stored_topic_id(path: str) -> bytes | None:
+def _stored_topic_id(path: str, environment: Environment) -> bytes | None:
+    """The topic id in partition.metadata. When logs have no topic ids, the file is deleted.
+
+    Kafka: UnifiedLog.initializeTopicId.
+    """
+    file = os.path.join(path, checkpoints.PARTITION_METADATA_FILE)
+    if not environment.keep_partition_metadata_file:
+        try:
+            environment.fs.unlink(file)
+        except OSError as error:
+            logger.error("Error while trying to delete partition metadata file %s: %s", file, error)
+        return None
     try:
-        return checkpoints.read_partition_metadata(os.path.join(path, checkpoints.PARTITION_METADATA_FILE))
+        return checkpoints.read_partition_metadata(file)
     except checkpoints.CheckpointError as error:
         # The file is renamed into place after an fsync, so that a damaged one is a fault of the disk. As in Kafka, the
         # directory goes offline: without its topic id the log cannot be served.

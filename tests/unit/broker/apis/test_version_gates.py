@@ -10,6 +10,7 @@ from odradek.broker.apis.version_gates import TRANSACTIONAL
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.topic_partition import TopicPartition
 from tests.support.in_process.in_process_broker import InProcessBroker, in_process_broker, no_bugs_logged
 from tests.support.in_process.security.scripted_authorizer import ScriptedAuthorizer
 from tests.support.wire.requests import build
@@ -51,6 +52,13 @@ def test_members_name_their_instance_since_2_3(tmp_path: Path, version: str, is_
         assert (
             code_of(broker, ApiKey.HEARTBEAT, 4, group_instance_id=None, **fields) is not ErrorCode.UNSUPPORTED_VERSION
         )
+
+
+@pytest.mark.parametrize(("version", "has_id"), [("2.7", False), ("2.8", True)])
+def test_logs_have_topic_ids_since_2_8(tmp_path: Path, version: str, has_id: bool) -> None:
+    with in_process_broker(tmp_path, {"inter.broker.protocol.version": version}) as broker:
+        log = broker.services.log_manager.get_or_create_log(TopicPartition("t", 0), b"\x01" * 16, is_new=True)
+        assert log.topic_id == (b"\x01" * 16 if has_id else None)
 
 
 def test_a_commit_of_a_static_member_is_refused_before_2_3_if_the_client_may_commit(tmp_path: Path) -> None:

@@ -149,6 +149,23 @@ def test_topic_id_is_assigned_once(disk: Disk) -> None:
     assert Path(log.dir, "partition.metadata").read_bytes() == b"version: 0\ntopic_id: AQEBAQEBAQEBAQEBAQEBAQ"
 
 
+def test_a_log_has_no_topic_id_if_the_protocol_has_none(disk: Disk) -> None:
+    log = disk.log()
+    log.assign_topic_id(b"\x01" * 16)
+    log.close()
+    metadata = Path(log.dir, "partition.metadata")
+    assert metadata.exists()
+    disk.environment.keep_partition_metadata_file = False
+    log = disk.log(clean=True)
+    assert log.topic_id is None
+    assert not metadata.exists()
+    for topic_id in (b"\x02" * 16, b"\x03" * 16):
+        log.assign_topic_id(topic_id)
+        assert log.topic_id is None
+    assert not metadata.exists()
+    log.close()
+
+
 def test_full_disk_is_answered_and_passes(tmp_path: Path) -> None:
     fs = FaultyFileSystem(kinds=frozenset({"append"}))
     disk = Disk(tmp_path, fs=fs)
