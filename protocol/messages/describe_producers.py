@@ -32,7 +32,7 @@ class PartitionResponse(Struct):
     partition_index: int = int32("0+")
     error_code: int = int16("0+")
     error_message: str | None = string("0+", nullable="0+", default=None)
-    active_producers: list[ProducerState] = array(ProducerState, "0+")
+    active_producers: Sequence[ProducerState] = array(ProducerState, "0+")
 
 
 class TopicResponse(Struct):

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
+    from odradek.storage.producers.producer_state import ProducerStateEntry
     from odradek.timer.sliced_work import Steps
 
 NO_PRODUCERS: Final[list[ProducerState]] = []
@@ -116,19 +117,19 @@ def _partition(broker: Services, topic_partition: TopicPartition) -> PartitionRe
         return _refusal(topic_partition.partition, error.code)
     if hosted.log is None:
         return _refusal(topic_partition.partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    return PartitionResponse(
-        partition_index=topic_partition.partition,
-        active_producers=[
-            ProducerState(
-                producer_id=producer_id,
-                producer_epoch=producer.producer_epoch,
-                last_sequence=producer.last_seq,
-                last_timestamp=producer.last_timestamp,
-                coordinator_epoch=producer.coordinator_epoch,
-                current_txn_start_offset=producer.current_txn_first_offset,
-            )
-            for producer_id, producer in hosted.log.active_producers().items()
-        ],
+    # A log may have 100,000 producers. An append may change one before it is encoded: all fields have a fixed size.
+    entries = list(hosted.log.active_producers().values())
+    return PartitionResponse(partition_index=topic_partition.partition, active_producers=Mapped(_state, entries))
+
+
+def _state(producer: ProducerStateEntry) -> ProducerState:
+    return ProducerState(
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        last_sequence=producer.last_seq,
+        last_timestamp=producer.last_timestamp,
+        coordinator_epoch=producer.coordinator_epoch,
+        current_txn_start_offset=producer.current_txn_first_offset,
     )
 
 

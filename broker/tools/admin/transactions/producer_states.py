@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 NO_TRANSACTION: Final = -1
 """The start offset of a producer without an open transaction."""
 
-Producers = dict[TopicPartition, list[ProducerState]]
+Producers = dict[TopicPartition, Sequence[ProducerState]]
 
 
 async def describe_producers(

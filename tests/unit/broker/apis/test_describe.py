@@ -6,11 +6,12 @@ import pytest
 
 from odradek.broker.apis import HANDLERS
 from odradek.broker.apis.authorization import EVERY_OPERATION
+from odradek.broker.apis.records import describe_producers
 from odradek.controller.model.acls import ResourceType
 from odradek.protocol.api import API, ApiKey
 from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode
 from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsResult
-from odradek.protocol.messages.describe_producers import PartitionResponse
+from odradek.protocol.messages.describe_producers import PartitionResponse, ProducerState
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.in_process.in_process_broker import FakeConnection, InProcessBroker
 from tests.support.wire.requests import batch, build
@@ -113,6 +114,21 @@ def test_state_of_a_producer(broker: InProcessBroker) -> None:
     assert (state.producer_id, state.producer_epoch, state.last_sequence) == (7, 1, 1)
     assert (state.coordinator_epoch, state.current_txn_start_offset) == (-1, -1)
     assert producers(broker, "t", 1).active_producers == []
+
+
+def test_states_are_made_when_they_are_encoded(broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log may have 100,000 producers: no step of the work makes them all."""
+    made: list[ProducerState] = []
+
+    def noted(**fields: int) -> ProducerState:
+        made.append(ProducerState(**fields))
+        return made[-1]
+
+    monkeypatch.setattr(describe_producers, "ProducerState", noted)
+    found = describe_producers._partition(broker.services, TopicPartition("t", 0))
+    assert (len(found.active_producers), made) == (1, [])
+    assert [state.producer_id for state in found.active_producers] == [7]
+    assert len(made) == 1
 
 
 def test_follower_describes_the_producers_of_its_log(broker: InProcessBroker) -> None:
