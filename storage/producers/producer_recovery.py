@@ -79,7 +79,7 @@ def replay_batch(producers: ProducerStateManager, batch: AnyBatch) -> CompletedT
         last_offset=batch.last_offset,
         max_timestamp=batch.max_timestamp,
     )
-    producers.update(info)
+    producers.update((info,))
     if batch.is_transactional:
         producers.clear_verification_state(batch.producer_id)
     return completed

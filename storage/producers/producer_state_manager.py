@@ -7,8 +7,8 @@ The data of a transaction is unstable while it is open (`ongoing`) or its marker
 (`unreplicated`). The first unstable offset bounds readers of committed data.
 
 Invariants: `map_end_offset` is the offset up to which batches are applied; every entry with an open transaction has it
-in `ongoing`; the CRC of a snapshot covers its count and entries; a snapshot with a wrong CRC is deleted, and the next
-older one is loaded.
+in `ongoing`, which is in the order of the log; `unreplicated` is in the order of the markers; the CRC of a snapshot
+covers its count and entries; a snapshot with a wrong CRC is deleted, and the next older one is loaded.
 
 Kafka: ProducerStateManager, SnapshotFile.
 """
@@ -18,6 +18,8 @@ from __future__ import annotations
 import logging
 import os
 from bisect import insort
+from collections import OrderedDict
+from itertools import chain
 from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -59,8 +61,8 @@ class ProducerMemory(NamedTuple):
     """
 
     producers: dict[int, ProducerStateEntry]
-    ongoing: dict[int, TxnMetadata]
-    unreplicated: dict[int, TxnMetadata]
+    ongoing: OrderedDict[int, TxnMetadata]
+    unreplicated: OrderedDict[int, TxnMetadata]
     end_offset: int
 
 
@@ -110,10 +112,8 @@ def decode_snapshot(content: bytes) -> list[ProducerStateEntry]:
     return entries
 
 
-def _last_stable_offset(ongoing: Mapping[int, int], completed: CompletedTxn) -> int:
-    """`ongoing`: the producers of open transactions by their first offsets."""
-    others = [first for first, producer_id in ongoing.items() if producer_id != completed.producer_id]
-    return min(others, default=completed.last_offset + 1)
+def _first_offset(txn: TxnMetadata) -> int:
+    return txn.first_offset.message_offset
 
 
 class ProducerStateManager:
@@ -121,6 +121,7 @@ class ProducerStateManager:
 
     __slots__ = (
         "_dir",
+        "_first_unreplicated",
         "_fs",
         "_snapshots",
         "config",
@@ -142,10 +143,14 @@ class ProducerStateManager:
         self._fs = fs
         self.producers: dict[int, ProducerStateEntry] = {}
         self.verification_states: dict[int, VerificationState] = {}
-        self.ongoing_txns: dict[int, TxnMetadata] = {}
+        # There may be thousands, of which each append asks for the first. To reach the first key, a plain dict passes
+        # over all that were deleted before it.
+        self.ongoing_txns: OrderedDict[int, TxnMetadata] = OrderedDict()
         """The open transactions by their first offsets."""
-        self.unreplicated_txns: dict[int, TxnMetadata] = {}
+        self.unreplicated_txns: OrderedDict[int, TxnMetadata] = OrderedDict()
         """The completed ones whose marker is not yet below the high watermark, by their first offsets."""
+        self._first_unreplicated: int | None = None
+        """The least of them."""
         self.map_end_offset = 0
         self.last_snapshot_offset = 0
         self._snapshots = sorted(log_files.snapshot_offsets(log_dir))
@@ -172,12 +177,19 @@ class ProducerStateManager:
             self.verification_states.get(producer_id) if self.verification_states else None,
         )
 
-    def update(self, info: ProducerAppendInfo) -> None:
-        """Apply what an append prepared."""
-        if info.producer_id == NO_PRODUCER_ID:
-            raise ValueError(f"Invalid producer id {info.producer_id} passed to update for partition {self.partition}")
-        self.producers[info.producer_id] = info.updated
-        for txn in info.started_transactions:
+    def update(self, infos: Iterable[ProducerAppendInfo]) -> None:
+        """Apply what an append prepared. All its transactions begin above the open ones."""
+        started: list[TxnMetadata] = []
+        for info in infos:
+            if info.producer_id == NO_PRODUCER_ID:
+                raise ValueError(
+                    f"Invalid producer id {info.producer_id} passed to update for partition {self.partition}"
+                )
+            self.producers[info.producer_id] = info.updated
+            started += info.started_transactions
+        if len(started) > 1:
+            started.sort(key=_first_offset)
+        for txn in started:
             self.ongoing_txns[txn.first_offset.message_offset] = txn
 
     def memory(self) -> ProducerMemory:
@@ -186,24 +198,28 @@ class ProducerStateManager:
     def take_over(self, memory: ProducerMemory) -> None:
         """Replace the state by one computed elsewhere for the same log."""
         self.producers, self.ongoing_txns, self.unreplicated_txns, self.map_end_offset = memory
+        self._first_unreplicated = min(self.unreplicated_txns, default=None)
 
-    def load_entry(self, entry: ProducerStateEntry) -> None:
-        """Kafka: ProducerStateManager.loadProducerEntry."""
-        self.producers[entry.producer_id] = entry
-        first_offset = entry.current_txn_first_offset
-        if first_offset >= 0:
-            self.ongoing_txns[first_offset] = TxnMetadata(entry.producer_id, LogOffsetMetadata(first_offset))
+    def load_entries(self, entries: Iterable[ProducerStateEntry]) -> None:
+        """Add the entries of a snapshot to an empty state. Kafka: ProducerStateManager.loadProducerEntry."""
+        firsts: list[tuple[int, int]] = []
+        for entry in entries:
+            self.producers[entry.producer_id] = entry
+            if entry.current_txn_first_offset >= 0:
+                firsts.append((entry.current_txn_first_offset, entry.producer_id))
+        for first_offset, producer_id in sorted(firsts):
+            self.ongoing_txns[first_offset] = TxnMetadata(producer_id, LogOffsetMetadata(first_offset))
 
     # -- transactions ------------------------------------------------------------------------------
 
     @property
     def first_unstable_offset(self) -> LogOffsetMetadata | None:
         """The start of the earliest unstable transaction; None without one."""
-        if not self.ongoing_txns and not self.unreplicated_txns:
-            return None
-        first = min([*self.ongoing_txns, *self.unreplicated_txns])
-        txn = self.ongoing_txns.get(first) or self.unreplicated_txns[first]
-        return txn.first_offset
+        ongoing = next(iter(self.ongoing_txns), None)
+        unreplicated = self._first_unreplicated
+        if unreplicated is not None and (ongoing is None or unreplicated < ongoing):
+            return self.unreplicated_txns[unreplicated].first_offset
+        return None if ongoing is None else self.ongoing_txns[ongoing].first_offset
 
     @property
     def oldest_transaction_last_timestamp(self) -> int:
@@ -211,30 +227,39 @@ class ProducerStateManager:
 
         Kafka: ProducerStateManager.oldestTxnLastTimestamp.
         """
-        if not self.ongoing_txns:
-            return NO_TIMESTAMP
-        entry = self.producers.get(self.ongoing_txns[min(self.ongoing_txns)].producer_id)
+        oldest = next(iter(self.ongoing_txns.values()), None)
+        entry = None if oldest is None else self.producers.get(oldest.producer_id)
         return NO_TIMESTAMP if entry is None else entry.last_timestamp
 
     @property
     def first_undecided_offset(self) -> int | None:
-        return min(self.ongoing_txns) if self.ongoing_txns else None
+        return next(iter(self.ongoing_txns), None)
 
     def last_stable_offset(self, completed: CompletedTxn) -> int:
         """The last stable offset after this transaction is complete, for its index entry."""
-        return _last_stable_offset({first: txn.producer_id for first, txn in self.ongoing_txns.items()}, completed)
+        others = (first for first, txn in self.ongoing_txns.items() if txn.producer_id != completed.producer_id)
+        return next(others, completed.last_offset + 1)
 
     def aborted_by(self, infos: Iterable[ProducerAppendInfo], completed: Iterable[CompletedTxn]) -> list[AbortedTxn]:
         """The index entries of the transactions that an append aborts, to be written before the updates are applied."""
-        ongoing = {first: txn.producer_id for first, txn in self.ongoing_txns.items()}
-        for info in infos:
-            ongoing |= {txn.first_offset.message_offset: txn.producer_id for txn in info.started_transactions}
+        started = sorted((txn for info in infos for txn in info.started_transactions), key=_first_offset)
+        remaining = chain(self.ongoing_txns.values(), started)
+        first = next(remaining, None)
+        ended: set[int] = set()
         aborted = []
-        for txn in completed:
-            if txn.is_aborted:
-                stable = _last_stable_offset(ongoing, txn)
-                aborted.append(AbortedTxn(txn.producer_id, txn.first_offset, txn.last_offset, stable))
-            ongoing.pop(txn.first_offset, None)
+        for done in completed:
+            ended.add(done.first_offset)
+            if not done.is_aborted:
+                continue
+            while first is not None and _first_offset(first) in ended:
+                first = next(remaining, None)
+            stable = done.last_offset + 1
+            # Nearly always `first` is of another producer. If not, the producer began it after this marker.
+            for other in () if first is None else chain((first,), started):
+                if other.producer_id != done.producer_id and _first_offset(other) not in ended:
+                    stable = _first_offset(other)
+                    break
+            aborted.append(AbortedTxn(done.producer_id, done.first_offset, done.last_offset, stable))
         return aborted
 
     def complete_txn(self, completed: CompletedTxn) -> None:
@@ -243,6 +268,8 @@ class ProducerStateManager:
             raise ValueError(f"Attempted to complete {completed} on partition {self.partition} which was not started")
         txn.last_offset = completed.last_offset
         self.unreplicated_txns[completed.first_offset] = txn
+        if self._first_unreplicated is None or completed.first_offset < self._first_unreplicated:
+            self._first_unreplicated = completed.first_offset
 
     def on_high_watermark_updated(self, high_watermark: int) -> None:
         """Completed transactions whose marker lies below the high watermark become stable.
@@ -254,11 +281,13 @@ class ProducerStateManager:
 
     def _remove_unreplicated_below(self, offset: int) -> None:
         """Kafka: ProducerStateManager.removeUnreplicatedTransactions."""
-        done = [
-            first for first, t in self.unreplicated_txns.items() if t.last_offset is not None and t.last_offset < offset
-        ]
-        for first in done:
+        while self.unreplicated_txns:
+            first, txn = next(iter(self.unreplicated_txns.items()))
+            if txn.last_offset is None or txn.last_offset >= offset:
+                break
             del self.unreplicated_txns[first]
+        if self._first_unreplicated not in self.unreplicated_txns:
+            self._first_unreplicated = min(self.unreplicated_txns, default=None)
 
     # -- expiry ------------------------------------------------------------------------------------
 
@@ -395,9 +424,7 @@ class ProducerStateManager:
         if log_end_offset == self.map_end_offset:
             self.on_log_start_offset_incremented(log_start_offset)
             return
-        self.producers.clear()
-        self.ongoing_txns.clear()
-        self.unreplicated_txns.clear()
+        self._clear()
         self._load_newest_snapshot(log_start_offset, now_ms)
 
     def at_snapshot(self, log_start_offset: int, offset: int, now_ms: int) -> ProducerStateManager:
@@ -408,13 +435,17 @@ class ProducerStateManager:
         return other
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        self.producers.clear()
-        self.ongoing_txns.clear()
-        self.unreplicated_txns.clear()
+        self._clear()
         for snapshot in self.snapshot_offsets:
             self.delete_snapshot(snapshot)
         self.last_snapshot_offset = 0
         self.map_end_offset = offset
+
+    def _clear(self) -> None:
+        self.producers.clear()
+        self.ongoing_txns.clear()
+        self.unreplicated_txns.clear()
+        self._first_unreplicated = None
 
     def on_log_start_offset_incremented(self, log_start_offset: int) -> None:
         self._remove_unreplicated_below(log_start_offset)
@@ -432,9 +463,7 @@ class ProducerStateManager:
                 logger.warning("Deleting the damaged producer snapshot at %d of %s: %s", offset, self.partition, error)
                 self.delete_snapshot(offset)
                 continue
-            for entry in entries:
-                if not self._is_expired(entry, now_ms):
-                    self.load_entry(entry)
+            self.load_entries(entry for entry in entries if not self._is_expired(entry, now_ms))
             self.last_snapshot_offset = self.map_end_offset = offset
             return
         self.last_snapshot_offset = self.map_end_offset = log_start_offset

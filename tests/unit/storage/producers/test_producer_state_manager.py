@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,12 @@ from hypothesis import strategies as st
 
 from odradek.storage.append_info import AppendOrigin
 from odradek.storage.disk.file_system import OsFileSystem
-from odradek.storage.producers.producer_state import BatchMetadata, CompletedTxn, ProducerStateEntry
+from odradek.storage.producers.producer_state import (
+    BatchMetadata,
+    CompletedTxn,
+    ProducerAppendInfo,
+    ProducerStateEntry,
+)
 from odradek.storage.producers.producer_state_manager import (
     CorruptSnapshotError,
     ProducerStateManager,
@@ -31,6 +37,12 @@ def produce(
     producers: ProducerStateManager, producer_id: int, offset: int, *, transactional: bool = False, timestamp: int = 0
 ) -> None:
     info = producers.prepare_update(producer_id, AppendOrigin.REPLICATION)
+    add(info, offset, transactional=transactional, timestamp=timestamp)
+    producers.update([info])
+    producers.map_end_offset = offset + 1
+
+
+def add(info: ProducerAppendInfo, offset: int, *, transactional: bool, timestamp: int = 0) -> None:
     info.append_data_batch(
         epoch=0,
         first_seq=0,
@@ -40,8 +52,6 @@ def produce(
         last_offset=offset,
         is_transactional=transactional,
     )
-    producers.update(info)
-    producers.map_end_offset = offset + 1
 
 
 def unstable(producers: ProducerStateManager) -> int | None:
@@ -249,13 +259,86 @@ def test_index_entries_of_aborts_are_known_before_they_are_applied(producers: Pr
 def test_transactions_begun_in_the_same_append_count(producers: ProducerStateManager) -> None:
     produce(producers, 1, 0, transactional=True)
     info = producers.prepare_update(2, AppendOrigin.REPLICATION)
-    info.append_data_batch(
-        epoch=0,
-        first_seq=0,
-        last_seq=0,
-        last_timestamp=0,
-        first_offset=3,
-        last_offset=3,
-        is_transactional=True,
-    )
+    add(info, 3, transactional=True)
     assert producers.aborted_by([info], [CompletedTxn(1, 0, 5, is_aborted=True)]) == [(1, 0, 5, 3)]
+
+
+class Transactions:
+    """The transactions of a log, which looks through all of them for each answer."""
+
+    def __init__(self) -> None:
+        self.open: dict[int, int] = {}
+        """The producers by the first offsets."""
+        self.unreplicated: dict[int, int] = {}
+        """The offsets of the markers by the first offsets."""
+
+    def aborted(self, completed: list[CompletedTxn]) -> list[tuple[int, int, int, int]]:
+        """The index entries of an append, whose transactions are open already."""
+        found = []
+        for done in completed:
+            others = [first for first, producer_id in self.open.items() if producer_id != done.producer_id]
+            if done.is_aborted:
+                stable = min(others, default=done.last_offset + 1)
+                found.append((done.producer_id, done.first_offset, done.last_offset, stable))
+            del self.open[done.first_offset]
+            self.unreplicated[done.first_offset] = done.last_offset
+        return found
+
+
+appends = st.lists(
+    st.tuples(
+        st.lists(st.tuples(st.integers(1, 4), st.sampled_from(["data", "commit", "abort"])), max_size=8),
+        st.integers(0, 12),
+    ),
+    max_size=12,
+)
+
+
+@given(appends)
+def test_transactions_agree_with_a_look_at_all_of_them(appended: list[tuple[list[tuple[int, str]], int]]) -> None:
+    """Each append has batches of several producers, as those that a follower fetches."""
+    model = Transactions()
+    with tempfile.TemporaryDirectory() as directory:
+        producers = ProducerStateManager("t-0", directory, OsFileSystem())
+        offset = 0
+        for batches, lag in appended:
+            infos: dict[int, ProducerAppendInfo] = {}
+            completed: list[CompletedTxn] = []
+            for producer_id, what in batches:
+                info = infos.get(producer_id) or producers.prepare_update(producer_id, AppendOrigin.REPLICATION)
+                infos[producer_id] = info
+                if what == "data":
+                    if info.updated.current_txn_first_offset < 0:
+                        model.open[offset] = producer_id
+                    add(info, offset, transactional=True)
+                else:
+                    done = info.append_end_txn_marker(
+                        is_abort=what == "abort", coordinator_epoch=0, producer_epoch=0, offset=offset, timestamp=0
+                    )
+                    completed += [done] if done is not None else []
+                offset += 1
+            assert producers.aborted_by(infos.values(), completed) == model.aborted(completed)
+            producers.update(infos.values())
+            for done in completed:
+                producers.complete_txn(done)
+            assert unstable(producers) == min([*model.open, *model.unreplicated], default=None)
+            producers.on_high_watermark_updated(offset - lag)
+            for first in [first for first, last in model.unreplicated.items() if last < offset - lag]:
+                del model.unreplicated[first]
+            assert unstable(producers) == min([*model.open, *model.unreplicated], default=None)
+            assert producers.first_undecided_offset == min(model.open, default=None)
+
+
+def test_the_transactions_of_a_snapshot_are_in_the_order_of_the_log(tmp_path: Path) -> None:
+    producers = ProducerStateManager("t-0", str(tmp_path), OsFileSystem())
+    producers.load_entries(ProducerStateEntry(number, current_txn_first_offset=5 - number) for number in (1, 3, 2, 4))
+    producers.map_end_offset = 5
+    producers.take_snapshot()
+    again = ProducerStateManager("t-0", str(tmp_path), OsFileSystem())
+    again.truncate_and_reload(0, 5, 0)
+    for first in range(1, 5):
+        assert unstable(again) == first
+        again.complete_txn(CompletedTxn(5 - first, first, 5 + first, is_aborted=False))
+        again.on_high_watermark_updated(10)
+    assert unstable(again) is None
+    assert list(again.producers) == [1, 3, 2, 4], "their order in the file stays"

@@ -86,7 +86,7 @@ def test_a_transaction_is_late_when_its_producer_could_not_have_it_open_any_more
     limit_ms = broker.services.config.transaction_max_timeout_ms + LATE_TRANSACTION_BUFFER_MS
     for age_ms, late in ((limit_ms, 0), (limit_ms + 1, 1)):
         entry = ProducerStateEntry(5, 0, 0, now_ms - age_ms, 0)
-        log.state.producers.load_entry(entry)
+        log.state.producers.load_entries([entry])
         assert scraped.scrape().value(name) == late
 
 
