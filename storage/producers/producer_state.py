@@ -61,6 +61,10 @@ class BatchMetadata(NamedTuple):
         return self.last_offset - self.offset_delta
 
 
+NO_BATCH: Final = BatchMetadata(last_seq=NO_SEQUENCE, last_offset=-1, offset_delta=0, timestamp=NO_TIMESTAMP)
+"""The last batch of a producer that has none."""
+
+
 class TxnMetadata:
     """A transaction of this partition: its first offset and, once its marker is written, its last."""
 
@@ -111,16 +115,16 @@ class ProducerStateEntry:
         self.batches: list[BatchMetadata] = [] if batch is None else [batch]
 
     @property
+    def last_batch(self) -> BatchMetadata:
+        return self.batches[-1] if self.batches else NO_BATCH
+
+    @property
     def last_seq(self) -> int:
-        return self.batches[-1].last_seq if self.batches else NO_SEQUENCE
+        return self.last_batch.last_seq
 
     @property
     def last_data_offset(self) -> int:
-        return self.batches[-1].last_offset if self.batches else -1
-
-    @property
-    def last_offset_delta(self) -> int:
-        return self.batches[-1].offset_delta if self.batches else 0
+        return self.last_batch.last_offset
 
     def add_batch(self, producer_epoch: int, batch: BatchMetadata) -> None:
         if producer_epoch != self.producer_epoch:

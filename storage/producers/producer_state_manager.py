@@ -72,19 +72,21 @@ class CorruptSnapshotError(Exception):
 
 def encode_snapshot(entries: Iterable[ProducerStateEntry]) -> bytes:
     """Kafka: ProducerStateManager.writeSnapshot."""
-    packed = [
-        _ENTRY.pack(
-            entry.producer_id,
-            entry.producer_epoch,
-            entry.last_seq,
-            entry.last_data_offset,
-            entry.last_offset_delta,
-            entry.last_timestamp,
-            entry.coordinator_epoch,
-            entry.current_txn_first_offset,
+    packed: list[bytes] = []
+    for entry in entries:  # a log may have 100,000, and a roll waits
+        last_seq, last_offset, offset_delta, _ = entry.last_batch
+        packed.append(
+            _ENTRY.pack(
+                entry.producer_id,
+                entry.producer_epoch,
+                last_seq,
+                last_offset,
+                offset_delta,
+                entry.last_timestamp,
+                entry.coordinator_epoch,
+                entry.current_txn_first_offset,
+            )
         )
-        for entry in entries
-    ]
     body = len(packed).to_bytes(4, "big") + b"".join(packed)
     return SNAPSHOT_VERSION.to_bytes(2, "big") + crc32c(body, 0, 0).to_bytes(4, "big") + body
 
