@@ -3,6 +3,9 @@
 The draft is that of the schema's `$schema`: 3, 4, 6, 7, 2019-09 or 2020-12; without one it is 2020-12. A `$ref` must
 point into the schema itself or to one of the drafts: nothing is fetched from a network. `format` is only an
 annotation, as the newer drafts have it, unless formats are asserted.
+
+Numbers are ints of any size (Python reads at most 4,300 digits) and doubles: `1e999` is infinity, which is a number and
+above every maximum. A keyword that cannot compute with a value makes the record bad, as a broken keyword does.
 """
 
 from __future__ import annotations
@@ -71,6 +74,8 @@ class Rules:
             found = next(validator.iter_errors(instance), None)
         except RecursionError:
             return _verdict(f"{part} is nested too deeply", f"{part} is nested too deeply to be validated")
+        except (ArithmeticError, ValueError) as error:  # of the value; a schema that cannot be followed raises others
+            return _verdict(f"{part} cannot be validated", f"{part} cannot be validated: {error}")
         return None if found is None else _mismatch(part, found)
 
 
@@ -88,7 +93,9 @@ def _mismatch(part: str, error: ValidationError) -> Verdict:
 
 
 def _verdict(kind: str, text: str) -> Verdict:
-    return Verdict(_shortened(kind, MAX_KIND_CHARS), _shortened(text, MAX_TEXT_CHARS))
+    # A name in JSON may hold half of a surrogate pair, which UTF-8 does not have.
+    encodable = text.encode(errors="backslashreplace").decode()
+    return Verdict(_shortened(kind, MAX_KIND_CHARS), _shortened(encodable, MAX_TEXT_CHARS))
 
 
 def _shortened(text: str, limit: int) -> str:
@@ -138,12 +145,12 @@ def read_schema(path: str, option: str) -> str:
     except JobError as error:
         raise JobError(f"{option}: {path}: {error}") from None
     for reference in dangling_references(document):
-        raise JobError(f"{option}: {path}: the $ref {reference} is not in the schema, and nothing is fetched")
+        raise JobError(f"{option}: {path}: the {reference} is not in the schema, and nothing is fetched")
     return text
 
 
 def dangling_references(document: Mapping[str, object] | bool) -> Iterator[str]:
-    """The references of a schema that point to nothing that is there."""
+    """The references of a schema that point to nothing that is there, each with its keyword."""
     from jsonschema_specifications import REGISTRY
     from referencing.exceptions import Unresolvable
     from referencing.jsonschema import specification_with
@@ -156,12 +163,14 @@ def dangling_references(document: Mapping[str, object] | bool) -> Iterator[str]:
     while waiting:
         resource, resolver = waiting.pop()
         contents = resource.contents
-        reference = contents.get("$ref") if isinstance(contents, dict) else None
-        if isinstance(reference, str):
+        for keyword in ("$ref", "$dynamicRef"):
+            reference = contents.get(keyword) if isinstance(contents, dict) else None
+            if not isinstance(reference, str):
+                continue
             try:
                 resolver.lookup(reference)
             except Unresolvable:
-                yield reference
+                yield f"{keyword} {reference}"
         waiting += [(below, resolver.in_subresource(below)) for below in resource.subresources()]
 
 

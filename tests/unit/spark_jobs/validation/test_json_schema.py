@@ -20,6 +20,7 @@ CLICK = {
     },
     "$defs": {"tag": {"enum": ["a", "b"]}},
 }
+TREE = {"$dynamicAnchor": "node", "properties": {"child": {"$dynamicRef": "#node"}}}
 
 
 def rules(schema: object = CLICK, **more: object) -> Rules:
@@ -63,6 +64,32 @@ def test_a_reason_names_the_place_and_is_short() -> None:
     assert len(long.text) == MAX_TEXT_CHARS
 
 
+@pytest.mark.parametrize(
+    ("schema", "value", "expected"),
+    [
+        ({"multipleOf": 0.01}, b"1e999", "value cannot be validated"),
+        ({"multipleOf": 0.01}, b"-1e999", "value cannot be validated"),
+        ({"multipleOf": 0.01}, b"1" * 310, "value cannot be validated"),
+        ({"multipleOf": 0.01}, b"1" * 4_300, "value cannot be validated"),
+        ({"multipleOf": 10**400}, b"0.5", "value cannot be validated"),
+        ({"type": "number", "minimum": 0}, b"1e999", None),
+        ({"maximum": 1e308}, b"1e999", "value breaks /maximum"),
+        ({"format": "regex"}, b'"a{99999999999999999999}"', "value cannot be validated"),
+        ({"format": "regex"}, b'"a{%s}"' % (b"9" * 5_000), "value cannot be validated"),
+        ({"format": "regex"}, b'"%s"' % (b"(" * 50_000), "value is nested too deeply"),
+    ],
+)
+def test_a_value_with_which_a_keyword_cannot_compute_is_bad(schema: object, value: bytes, expected: str | None) -> None:
+    assert kind(rules(schema, assert_formats=True).verdict(None, value)) == expected
+
+
+def test_a_reason_is_text_that_utf_8_has() -> None:
+    found = rules({"additionalProperties": {"type": "null"}}).verdict(None, b'{"\\ud800": 1}')
+    assert found is not None
+    assert found.text == "value breaks /additionalProperties/type at $['\\ud800']: 1 is not of type 'null'"
+    found.text.encode()
+
+
 def test_null_values_and_formats_are_as_the_rules_say() -> None:
     assert rules(allow_null_values=True).verdict(None, None) is None
     assert kind(rules(assert_formats=True).verdict(None, b'{"id": 1, "at": "never"}')) == (
@@ -99,7 +126,7 @@ def test_the_draft_is_that_of_the_schema(draft: str, value: bytes, is_good: bool
     assert (found is None) == is_good
 
 
-@pytest.mark.parametrize("schema", [CLICK, True, {"$ref": "https://json-schema.org/draft/2020-12/schema"}])
+@pytest.mark.parametrize("schema", [CLICK, True, {"$ref": "https://json-schema.org/draft/2020-12/schema"}, TREE])
 def test_a_schema_is_read(schema: object, tmp_path: Path) -> None:
     file = tmp_path / "schema.json"
     file.write_text(json.dumps(schema))
@@ -123,6 +150,7 @@ def test_a_reference_into_a_part_with_a_name_of_its_own_is_found(tmp_path: Path)
         (b'{"type": "strin"}', "schema.json is no JSON Schema: 'strin' is not valid under any of the given schemas"),
         (b'{"$schema": "http://example.test/s"}', r"\$schema is http://example.test/s, which is none of the drafts 3"),
         (b'{"items": {"$ref": "#/$defs/a"}}', r"the \$ref #/\$defs/a is not in the schema, and nothing is fetched"),
+        (b'{"items": {"$dynamicRef": "#a"}}', r"the \$dynamicRef #a is not in the schema, and nothing is fetched"),
         (b'{"$ref": "http://127.0.0.1:1/x"}', r"the \$ref http://127.0.0.1:1/x is not in the schema"),
     ],
 )
