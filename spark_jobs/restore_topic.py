@@ -3,8 +3,9 @@
     .venv/bin/python -m spark_jobs.restore_topic --archive ./archive --create-topic --exactly-once
 
 Keys, values, headers and timestamps are those of the archive; a header with the source position is added. A run that
-was killed is continued by the next one with the same archive (or --group): `spark_jobs.archive.restore_writer` says
-how the progress is kept, and why nothing is doubled with --exactly-once. SIGTERM and SIGINT end a run with status 0.
+was killed is continued by the next one with the same archive (or --group) and the same times:
+`spark_jobs.archive.restore_writer` says how the progress is kept, and why nothing is doubled with --exactly-once.
+SIGTERM and SIGINT end a run with status 0.
 """
 
 from __future__ import annotations
@@ -52,13 +53,7 @@ def check(options: RestoreOptions) -> None:
 
 def restore(spark: SparkSession, options: RestoreOptions, stop: StopRequest) -> None:
     """Write what is not there yet, until the end or until a signal asks for it."""
-    rows = read_archive(
-        spark,
-        options.archive,
-        topics=options.topics,
-        starting_timestamp_ms=options.starting_timestamp_ms,
-        ending_timestamp_ms=options.ending_timestamp_ms,
-    )
+    rows = read_archive(spark, options.archive, topics=options.topics, times=options.times)
     archived = summarized(rows)
     if not archived:
         raise JobError(

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spark_jobs.archive.restore_plan import Archived, Place, PlaceMapping, Positions
+from spark_jobs.archive.restore_plan import Archived, Place, PlaceMapping, Positions, TimeRange
 from spark_jobs.archive.restore_writer import COLUMNS
 from spark_jobs.common.job import JobError
 
@@ -23,14 +23,7 @@ def check_archive(path: str) -> None:
         raise JobError(f"there is no archive {path}")
 
 
-def read_archive(
-    spark: SparkSession,
-    path: str,
-    *,
-    topics: Collection[str] = (),
-    starting_timestamp_ms: int | None = None,
-    ending_timestamp_ms: int | None = None,
-) -> DataFrame:
+def read_archive(spark: SparkSession, path: str, *, topics: Collection[str], times: TimeRange) -> DataFrame:
     """The rows of an archive with its record columns alone; `headers` is null if it has none. Raises: JobError."""
     from pyspark.sql import functions as F
 
@@ -53,10 +46,10 @@ def read_archive(
     )
     if topics:
         rows = rows.where(F.col("topic").isin(*topics))
-    if starting_timestamp_ms is not None:
-        rows = rows.where(F.col("timestamp_ms") >= starting_timestamp_ms)
-    if ending_timestamp_ms is not None:
-        rows = rows.where(F.col("timestamp_ms") < ending_timestamp_ms)
+    if times.starting_timestamp_ms is not None:
+        rows = rows.where(F.col("timestamp_ms") >= times.starting_timestamp_ms)
+    if times.ending_timestamp_ms is not None:
+        rows = rows.where(F.col("timestamp_ms") < times.ending_timestamp_ms)
     return rows
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from spark_jobs.archive.restore_plan import KEEP_FOR_EVER, PlaceMapping
+from spark_jobs.archive.restore_plan import KEEP_FOR_EVER, PlaceMapping, TimeRange
 from spark_jobs.archive.restore_writer import WriterSettings
 from spark_jobs.common.job import RunOptions
 from spark_jobs.common.kafka_options import KafkaConnection
@@ -39,8 +39,7 @@ class RestoreOptions:
     archive: str
     topics: tuple[str, ...]  # of the archive; empty: all
     mapping: PlaceMapping
-    starting_timestamp_ms: int | None
-    ending_timestamp_ms: int | None
+    times: TimeRange
     create_topic: bool
     topic_config: dict[str, str]
     partitions: int | None  # of topics that are created; None: as in the archive
@@ -61,6 +60,7 @@ class RestoreOptions:
             batch_records=self.batch_records,
             has_source_header=self.source_header,
             compression=self.compression,
+            times=self.times,
         )
 
 
@@ -75,8 +75,10 @@ def parse_options(arguments: Sequence[str] | None = None) -> RestoreOptions:
         archive=args.archive,
         topics=args.topic or (),
         mapping=PlaceMapping(topics=dict(args.map_topic), partitions=dict(args.map_partition)),
-        starting_timestamp_ms=moment_of(parser, args, "--starting-timestamp"),
-        ending_timestamp_ms=moment_of(parser, args, "--ending-timestamp"),
+        times=TimeRange(
+            starting_timestamp_ms=moment_of(parser, args, "--starting-timestamp"),
+            ending_timestamp_ms=moment_of(parser, args, "--ending-timestamp"),
+        ),
         create_topic=args.create_topic,
         topic_config=KEEP_FOR_EVER | dict(args.topic_config),
         partitions=args.partitions,
@@ -160,8 +162,8 @@ def _add_target_arguments(group: argparse._ArgumentGroup) -> None:
         "--group",
         type=topic,
         metavar="NAME",
-        help="the consumer group that holds the progress; with another one, everything is restored again "
-        "(default: made of the archive's path)",
+        help="the consumer group that holds the progress of one archive and one range of times; with another one, "
+        "everything is restored again (default: made of the archive's path)",
     )
     group.add_argument(
         "--source-header",

@@ -32,6 +32,22 @@ Positions = dict[Place, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TimeRange:
+    """The records of an archive that are restored: from `starting_timestamp_ms` on and before `ending_timestamp_ms`.
+
+    None: no limit.
+    """
+
+    starting_timestamp_ms: int | None = None
+    ending_timestamp_ms: int | None = None
+
+    def limits(self) -> dict[str, int]:
+        """The limits that there are, by the names of their options."""
+        both = {"starting-timestamp": self.starting_timestamp_ms, "ending-timestamp": self.ending_timestamp_ms}
+        return {name: limit_ms for name, limit_ms in both.items() if limit_ms is not None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Archived:
     """What an archive holds of one partition."""
 
@@ -88,9 +104,13 @@ def config_warnings(topic: str, configs: Mapping[str, str], first_ms: int, now_m
     return lines
 
 
-def positions_text(positions: Mapping[Place, int]) -> str:
-    """The progress of a target partition, kept as the metadata of its committed offset. Raises: JobError."""
-    text = ",".join(f"{place}:{offset}" for place, offset in sorted(positions.items()))
+def positions_text(positions: Mapping[Place, int], times: TimeRange) -> str:
+    """The progress of a target partition, kept as the metadata of its committed offset. Raises: JobError.
+
+    It names the times too: below a position, the records of other times may not be there.
+    """
+    limits = [f"{name}={limit_ms}" for name, limit_ms in times.limits().items()]
+    text = ",".join([*limits, *(f"{place}:{offset}" for place, offset in sorted(positions.items()))])
     if len(text) > MAX_POSITIONS_BYTES:
         raise JobError(
             f"{len(positions)} partitions are mapped to one, and the progress of so many does not fit into the "
@@ -99,12 +119,23 @@ def positions_text(positions: Mapping[Place, int]) -> str:
     return text
 
 
-def positions_of(text: str) -> Positions:
-    """The progress from its text. Raises: JobError if the group belongs to something else."""
+def positions_of(text: str, group: str, times: TimeRange) -> Positions:
+    """The progress from its text. Raises: JobError if the group belongs to something else, or to other times."""
     positions: Positions = {}
+    limits: dict[str, str] = {}
     for entry in filter(None, text.split(",")):
+        name, is_limit, limit_ms = entry.partition("=")
+        if is_limit:
+            limits[name] = limit_ms
+            continue
         parts = entry.split(":")
         if len(parts) != 3 or not (parts[1].isdecimal() and parts[2].isdecimal()):
-            raise JobError(f"the committed offsets of the group are not those of a restore: {entry[:80]!r}")
+            raise JobError(f"the committed offsets of the group {group} are not those of a restore: {entry[:80]!r}")
         positions[Place(parts[0], int(parts[1]))] = int(parts[2])
+    if positions and limits != {name: str(limit_ms) for name, limit_ms in times.limits().items()}:
+        stored = " ".join(f"--{name} {limit_ms}" for name, limit_ms in limits.items()) or "all times"
+        raise JobError(
+            f"the group {group} holds the progress of a restore of other times ({stored}): go on with those, or give "
+            "another --group, which writes all records of the new times"
+        )
     return positions

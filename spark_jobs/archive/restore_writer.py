@@ -5,6 +5,7 @@ Spark 4.0's kafka sink has no column for timestamps, so the records go through a
 The progress of a target partition is a committed offset of the restore's group: for each partition of the archive that
 goes there, the next offset, as the metadata of the commit. A task reads it before it writes and passes over what is
 below it. So a run goes on where the last one, a task attempt that failed, or a speculative copy of the task has ended.
+A run that restores other times is refused: below the positions, its records may not be there.
 
 At least once: the offset is committed after the broker has acknowledged a batch of records. A run that dies between the
 two leaves a batch that the next one writes again, with the same source positions in its headers.
@@ -28,7 +29,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from spark_jobs.archive.restore_plan import Place, Positions, positions_of, positions_text
+from spark_jobs.archive.restore_plan import Place, Positions, TimeRange, positions_of, positions_text
 from spark_jobs.common.job import JobError
 from spark_jobs.common.source_position import SOURCE_HEADER, SourcePosition
 
@@ -71,6 +72,7 @@ class WriterSettings:
     batch_records: int
     has_source_header: bool
     compression: str = "none"
+    times: TimeRange = field(default_factory=TimeRange)
 
     def transactional_id(self, target: Place) -> str:
         return f"{self.group}-{target.topic}-{target.partition}"
@@ -127,6 +129,7 @@ class Progress:
         import confluent_kafka
 
         self._group = settings.group
+        self._times = settings.times
         self._timeout_s = TIMEOUT_S if is_stable else SHOWN_TIMEOUT_S
         isolation = "read_committed" if is_stable else "read_uncommitted"
         config = {"group.id": settings.group, "enable.auto.commit": "false", "isolation.level": isolation}
@@ -144,7 +147,10 @@ class Progress:
         for each in found:
             if each.error is not None:
                 raise JobError(f"the progress of {each.topic}:{each.partition} cannot be read: {each.error.str()}")
-        return {Place(each.topic, each.partition): positions_of(each.metadata or "") for each in found}
+        return {
+            Place(each.topic, each.partition): positions_of(each.metadata or "", self._group, self._times)
+            for each in found
+        }
 
     def commit(self, target: Place, positions: Positions) -> None:
         """Store the progress by itself."""
@@ -154,8 +160,9 @@ class Progress:
         """What is committed for a target: the metadata counts, the offset is the highest of the positions."""
         import confluent_kafka
 
+        metadata = positions_text(positions, self._times)
         return confluent_kafka.TopicPartition(
-            target.topic, target.partition, max(positions.values()), metadata=positions_text(positions)
+            target.topic, target.partition, max(positions.values()), metadata=metadata
         )
 
     def group_metadata(self) -> object:

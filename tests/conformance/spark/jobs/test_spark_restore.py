@@ -196,6 +196,34 @@ def test_partitions_are_mapped_and_records_chosen(
     assert found == [(each.key, each.value, each.timestamp_ms, each.headers) for each in by_target]
 
 
+def test_a_part_by_time_and_then_the_rest_leaves_nothing_out(
+    run: Run, source: Restorable, broker: Broker, unique: Callable[[str], str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = unique("parts")
+    mapped = ("--map-topic", f"{source.topic}={copy}", "--create-topic", "--exactly-once")
+    middle_ms = LONG_AGO_MS + RECORDS // 2
+    late, early = ("--starting-timestamp", str(middle_ms)), ("--ending-timestamp", str(middle_ms))
+    of_late = [each for each in source.sent if each.timestamp_ms >= middle_ms]
+    of_early = [each for each in source.sent if each.timestamp_ms < middle_ms]
+
+    run(*mapped, *late, "--group", copy)
+    assert restored(read(broker.bootstrap, copy)) == of_late
+    for times in ((), early):
+        with pytest.raises(
+            JobError, match=rf"the group {copy} holds the progress .* \(--starting-timestamp {middle_ms}\)"
+        ):
+            run(*mapped, *times, "--group", copy)
+    assert restored(read(broker.bootstrap, copy)) == of_late
+
+    run(*mapped, *late, "--group", copy)
+    run(*mapped, *early, "--group", f"{copy}-early")
+    out = capsys.readouterr().out.splitlines()
+    assert f"done: 0 records restored, {len(of_late)} were there before" in out
+    assert f"done: {len(of_early)} records restored, 0 were there before" in out
+    places = [(each.partition, each.offset) for each in restored(read(broker.bootstrap, copy))]
+    assert sorted(places) == [(each.partition, each.offset) for each in source.sent]
+
+
 @pytest.mark.parametrize(
     ("mode", "end", "batch_records"),
     [

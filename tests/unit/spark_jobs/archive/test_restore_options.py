@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from spark_jobs.archive.restore_options import default_group, parse_options
-from spark_jobs.archive.restore_plan import Place
+from spark_jobs.archive.restore_plan import Place, TimeRange
 
 ARCHIVE = ["--archive", "archive"]
 
@@ -35,7 +35,8 @@ def test_topics_and_partitions_are_mapped() -> None:
 def test_times_are_those_of_the_time_zone() -> None:
     times = ["--starting-timestamp", "2024-01-01T01:00", "--ending-timestamp", "1704067200001"]
     options = parse_options([*ARCHIVE, *times, "--timezone", "Europe/Prague"])
-    assert (options.starting_timestamp_ms, options.ending_timestamp_ms) == (1_704_067_200_000, 1_704_067_200_001)
+    assert options.times == TimeRange(starting_timestamp_ms=1_704_067_200_000, ending_timestamp_ms=1_704_067_200_001)
+    assert options.writer_settings().times == options.times
 
 
 def test_the_group_is_that_of_the_archive_wherever_the_job_starts(

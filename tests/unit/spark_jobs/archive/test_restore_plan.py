@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from spark_jobs.archive.restore_plan import (
     MAX_POSITIONS_BYTES,
     Place,
     PlaceMapping,
+    TimeRange,
     config_warnings,
     missing_topics,
     partitions_needed,
@@ -17,6 +20,7 @@ from spark_jobs.archive.restore_plan import (
 from spark_jobs.common.job import JobError
 
 DAY_MS = 86_400_000
+ALL = TimeRange()
 
 
 def test_a_mapping_keeps_what_it_does_not_name() -> None:
@@ -53,18 +57,46 @@ def test_configs_that_change_restored_records_are_named(configs: dict[str, str],
 
 def test_progress_is_text_and_back() -> None:
     positions = {Place("b.c-d_e", 10): 5, Place("a", 0): 0}
-    assert positions_text(positions) == "a:0:0,b.c-d_e:10:5"
-    assert positions_of(positions_text(positions)) == positions
-    assert positions_of("") == {}
+    assert positions_text(positions, ALL) == "a:0:0,b.c-d_e:10:5"
+    assert positions_of(positions_text(positions, ALL), "g", ALL) == positions
+    assert positions_of("", "g", ALL) == {}
+
+
+LATER = TimeRange(starting_timestamp_ms=5)
+WITHIN = TimeRange(starting_timestamp_ms=-1, ending_timestamp_ms=DAY_MS)
+
+
+@pytest.mark.parametrize("times", [ALL, LATER, TimeRange(ending_timestamp_ms=5), WITHIN])
+def test_progress_is_that_of_its_times(times: TimeRange) -> None:
+    text = positions_text({Place("a", 0): 1_000}, times)
+    assert positions_of(text, "g", times) == {Place("a", 0): 1_000}
+    assert positions_of("", "g", times) == {}
+
+
+@pytest.mark.parametrize(
+    ("stored", "asked", "named"),
+    [
+        (LATER, ALL, "--starting-timestamp 5"),
+        (ALL, LATER, "all times"),
+        (WITHIN, LATER, "--starting-timestamp -1 --ending-timestamp 86400000"),
+        (LATER, TimeRange(ending_timestamp_ms=5), "--starting-timestamp 5"),
+    ],
+)
+def test_records_of_other_times_are_not_taken_for_restored(stored: TimeRange, asked: TimeRange, named: str) -> None:
+    text = positions_text({Place("a", 0): 1_000}, stored)
+    message = f"the group g holds the progress of a restore of other times ({named}): go on with those, or give another"
+    with pytest.raises(JobError, match=re.escape(message)):
+        positions_of(text, "g", asked)
 
 
 def test_progress_fits_into_the_metadata_of_an_offset() -> None:
     with pytest.raises(JobError, match=r"400 partitions are mapped to one"):
-        positions_text({Place("a-topic", partition): 10**6 for partition in range(400)})
-    assert len(positions_text({Place("a-topic", partition): 10**6 for partition in range(200)})) < MAX_POSITIONS_BYTES
+        positions_text({Place("a-topic", partition): 10**6 for partition in range(400)}, ALL)
+    text = positions_text({Place("a-topic", partition): 10**6 for partition in range(200)}, ALL)
+    assert len(text) < MAX_POSITIONS_BYTES
 
 
-@pytest.mark.parametrize("text", ["canary", "a:b", "a:b:1", "a:0:-1", "a:0:1:2"])
+@pytest.mark.parametrize("text", ["canary", "a:b", "a:b:1", "a:0:-1", "a:0:1:2", "starting-timestamp=5,a:b:1"])
 def test_offsets_of_another_kind_of_group_are_refused(text: str) -> None:
-    with pytest.raises(JobError, match=r"the committed offsets of the group are not those of a restore"):
-        positions_of(text)
+    with pytest.raises(JobError, match=r"the committed offsets of the group g are not those of a restore"):
+        positions_of(text, "g", ALL)

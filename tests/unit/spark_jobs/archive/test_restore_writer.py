@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import confluent_kafka
 import pytest
 
 from spark_jobs.archive import restore_writer
-from spark_jobs.archive.restore_plan import Place, Positions
+from spark_jobs.archive.restore_plan import Place, Positions, TimeRange
 from spark_jobs.archive.restore_writer import (
     BATCH_BYTES,
     ArchivedRecord,
+    Progress,
     WriterSettings,
     Written,
     fence,
@@ -132,6 +134,31 @@ def settings(*, exactly_once: bool, batch_records: int = 2, has_source_header: b
 
 def record(offset: int, value: bytes = b"v", partition: int = 0) -> ArchivedRecord:
     return ArchivedRecord(Place("t", partition), SourcePosition("a", partition, offset), 5, None, value, [])
+
+
+def test_progress_is_stored_and_read_with_the_times_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = confluent_kafka.TopicPartition("t", 0)
+
+    class FakeConsumer:
+        def __init__(self, _: object) -> None: ...
+
+        def commit(self, *, offsets: list[confluent_kafka.TopicPartition], asynchronous: bool) -> None:
+            nonlocal stored
+            assert not asynchronous
+            (stored,) = offsets
+
+        def committed(self, *_: object, timeout: float) -> list[confluent_kafka.TopicPartition]:
+            return [stored]
+
+    monkeypatch.setattr(confluent_kafka, "Consumer", FakeConsumer)
+    whole = settings(exactly_once=False)
+    part = replace(whole, times=TimeRange(starting_timestamp_ms=5))
+    target = Place("t", 0)
+    assert Progress(part).read([target]) == {target: {}}
+    Progress(part).commit(target, {Place("a", 0): 1_000})
+    assert Progress(part).read([target]) == {target: {Place("a", 0): 1_000}}
+    with pytest.raises(JobError, match=r"the group g holds the progress of a restore of other times"):
+        Progress(whole).read([target])
 
 
 SENT = "t:0 b'v' None 5 []"
