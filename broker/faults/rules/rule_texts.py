@@ -14,6 +14,7 @@ from typing import Final, cast
 from odradek.broker.faults.rules.durations import to_ms
 from odradek.broker.faults.rules.rules import (
     ALWAYS,
+    MAX_AGE_MS,
     MAX_DELAY_MS,
     Action,
     BlackHole,
@@ -195,14 +196,17 @@ def _number(low: int, high: int = INT_MAX) -> Callable[[object, str], int]:
     return number
 
 
-def _duration(value: object, key: str) -> int:
-    try:
-        ms = to_ms(value)
-    except ValueError as error:
-        raise RuleError(key, str(error)[:200]) from None
-    if ms > MAX_DELAY_MS:
-        raise RuleError(key, f"is longer than {MAX_DELAY_MS} ms")
-    return ms
+def _duration(high_ms: int) -> Callable[[object, str], int]:
+    def duration(value: object, key: str) -> int:
+        try:
+            ms = to_ms(value)
+        except ValueError as error:
+            raise RuleError(key, str(error)[:200]) from None
+        if ms > high_ms:
+            raise RuleError(key, f"is longer than {high_ms} ms")
+        return ms
+
+    return duration
 
 
 def _probability(value: object, key: str) -> float:
@@ -235,7 +239,7 @@ _ACTION_FIELDS: Final[_Readers] = {
     "at": _optional(_level),
     "applied": _flag,
     "message": _optional(_text),
-    "ms": _duration,
+    "ms": _duration(MAX_DELAY_MS),
     "before": _flag,
     "reset": _flag,
     "bytes": _optional(_number(0)),
@@ -257,8 +261,8 @@ _MATCH_FIELDS: Final[_Readers] = {
     "probability": _probability,
     "seed": _number(-INT_MAX),
     "times": _optional(_number(1)),
-    "after": _duration,
-    "until": _optional(_duration),
+    "after": _duration(MAX_AGE_MS),
+    "until": _optional(_duration(MAX_AGE_MS)),
 }
 
 _RENAMED: Final = {"api": "apis", "after": "after_ms", "until": "until_ms"}

@@ -24,6 +24,9 @@ ALWAYS: Final = 1.0
 MAX_DELAY_MS: Final = 24 * 60 * 60 * 1000
 """Of one delay or throttle time."""
 
+MAX_AGE_MS: Final = 365 * 24 * 60 * 60 * 1000
+"""Of a rule, where its conditions name one."""
+
 
 class Level(Enum):
     """Where in a response an error code is."""

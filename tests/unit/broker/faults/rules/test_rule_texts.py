@@ -5,7 +5,7 @@ import json
 import pytest
 
 from odradek.broker.faults.rules.rule_texts import ACTIONS, TEXT_MAX, RuleError, rule_of, rule_to_plain
-from odradek.broker.faults.rules.rules import Delay, Error, Level, Match, Rule
+from odradek.broker.faults.rules.rules import MAX_AGE_MS, Delay, Error, Level, Match, Rule
 from odradek.broker.faults.rules.shorthands import SHORTHANDS, spelled_out
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.field import VersionRange
@@ -82,6 +82,12 @@ def test_what_is_written_is_read_as_the_same_rule(name: str) -> None:
     assert rule_of(written) == rule
 
 
+def test_a_rule_may_begin_and_end_after_days() -> None:
+    rule = rule_of({"action": "drop", "after": "7d", "until": MAX_AGE_MS})
+    assert rule.match == Match(after_ms=7 * 86_400_000, until_ms=MAX_AGE_MS)
+    assert rule_of(rule_to_plain(rule)) == rule
+
+
 def test_a_shorthand_takes_further_keys_and_its_own_give_way() -> None:
     rule = rule_of({"action": "not_leader", "topic": "t", "times": 2, "api": "Produce"})
     assert rule.match == Match(apis=frozenset({ApiKey.PRODUCE}), topic="t", times=2)
@@ -121,6 +127,8 @@ def test_a_shorthand_takes_further_keys_and_its_own_give_way() -> None:
         ({"action": "drop", "probability": 1.5}, "probability"),
         ({"action": "drop", "probability": float("nan")}, "probability"),
         ({"action": "drop", "after": "2s", "until": "1s"}, "until"),
+        ({"action": "drop", "after": MAX_AGE_MS + 1}, "after"),
+        ({"action": "drop", "until": "366d"}, "until"),
         ({"action": "drop", "applied": "yes"}, "applied"),
         ({"action": "slow_bytes", "bytes_per_second": 0}, "bytes_per_second"),
         ({"action": "corrupt_crc", "api": "Produce"}, "api"),
