@@ -163,6 +163,7 @@ class Cluster:
 
     def stop_broker(self, broker_id: int) -> None:
         """A controlled shutdown; returns when the others know."""
+        self.resume(broker_id)
         self._brokers[broker_id].stop()
         self.wait_until_settled()
 
@@ -191,7 +192,9 @@ class Cluster:
         self._brokers[broker_id].pause()
 
     def resume(self, broker_id: int) -> None:
+        """Let a paused broker go on, in the network as it is at that time."""
         self._brokers[broker_id].resume()
+        self._hold_links()
 
     def expire_session(self, broker_id: int) -> None:
         """End the session of a broker in the metadata service, as after its time-out: it registers again."""

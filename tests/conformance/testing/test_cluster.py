@@ -74,6 +74,18 @@ def test_a_paused_leader_is_replaced_when_its_session_times_out(cluster: Cluster
     assert _consume(cluster, topic, RECORDS) == list(range(RECORDS))
 
 
+def test_a_broker_that_is_paused_while_the_network_heals_reaches_the_others_again(cluster: Cluster, topic: str) -> None:
+    (paused, *_) = sorted(BROKERS - {cluster.leader(topic)})  # a follower asks the leader
+    cluster.partition([paused], BROKERS - {paused})
+    cluster.pause(paused)
+    cluster.heal()
+    cluster.resume(paused)
+    cluster.wait_for_brokers(BROKERS)
+    _produce(cluster, topic, 0)
+    cluster.wait_for_in_sync_replicas(topic, replicas=BROKERS)
+    assert _consume(cluster, topic, RECORDS) == list(range(RECORDS))
+
+
 def test_a_leader_that_is_cut_off_loses_its_leadership_and_nothing_that_was_acknowledged(
     cluster: Cluster, topic: str
 ) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import cast
 
 import pytest
 from confluent_kafka import Producer
@@ -12,6 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kazoo.client import KazooClient
 
 from odradek.testing import Cluster
+from odradek.testing.cluster.cluster_broker import ClusterBroker
 from odradek.testing.errors import BrokerStopped, WaitTimedOut
 from tests.support.waiting import eventually
 
@@ -74,6 +76,31 @@ def test_a_follower_that_is_cut_off_leaves_the_isr_and_comes_back(cluster: Clust
     cluster.wait_for_in_sync_replicas("t", replicas=BROKERS - {alone})
     assert cluster.in_sync_replicas("t") == BROKERS - {alone}
     cluster.heal()
+    cluster.wait_for_in_sync_replicas("t", replicas=BROKERS)
+
+
+@pytest.mark.parametrize("end", [Cluster.resume, Cluster.stop_broker])
+def test_a_paused_broker_goes_on_in_the_network_of_that_time(
+    end: Callable[[Cluster, int], None], cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held: list[tuple[object, ...]] = []
+    ask = ClusterBroker.ask
+
+    def recorded(broker: ClusterBroker, name: str, **arguments: object) -> object:
+        if name == "hold_links" and broker.id == 0:
+            held.append(cast("tuple[object, ...]", arguments["addresses"]))
+        return ask(broker, name, **arguments)
+
+    monkeypatch.setattr(ClusterBroker, "ask", recorded)
+    monkeypatch.setattr(ClusterBroker, "_signal", lambda *_: None)
+    cluster.partition([0], [1, 2])
+    cluster.pause(0)
+    cluster.heal()
+    assert len(held[-1]) == 2, "a paused broker answers nothing"
+    end(cluster, 0)
+    assert held[-1] == ()
+    if end is Cluster.stop_broker:
+        cluster.start_broker(0)
     cluster.wait_for_in_sync_replicas("t", replicas=BROKERS)
 
 
