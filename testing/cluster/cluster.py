@@ -154,7 +154,7 @@ class Cluster:
 
     def leader(self, topic: str, partition: int = 0) -> int:
         """The id of the broker that leads a partition; waits until there is one. Raises: WaitTimedOut."""
-        return self.wait_for_leader(topic, partition, other_than=NO_LEADER)
+        return self.wait_for_leader(topic, partition)
 
     def in_sync_replicas(self, topic: str, partition: int = 0) -> set[int]:
         return set(self._ask_view(topic=topic, partition=partition).in_sync)
@@ -262,10 +262,12 @@ class Cluster:
 
     def wait_for_controller(self, *, other_than: int, timeout_s: float = DEFAULT_TIMEOUT_S) -> int:
         """Wait until another broker is the controller; returns it. Raises: WaitTimedOut."""
-        for broker in self._brokers.values():
-            if broker.is_running and broker.id != other_than:
-                wanted = f"a controller other than {other_than}"
-                view = self._wait(broker.id, timeout_s, wanted, not_controller=other_than)
+        running = [broker.id for broker in self._brokers.values() if broker.is_running]
+        if not running:
+            raise BrokerStopped("No broker of the cluster runs")
+        for broker_id in _others(running, other_than):
+            wanted = f"a controller other than {other_than}"
+            view = self._wait(broker_id, timeout_s, wanted, not_controller=other_than)
         return cast("int", view.controller)
 
     def wait_for_leader(
@@ -277,22 +279,23 @@ class Cluster:
         other_than: int | None = None,
         timeout_s: float = DEFAULT_TIMEOUT_S,
     ) -> int:
-        """Wait until a partition has this leader, or another one than `other_than`; returns it. Raises: WaitTimedOut.
+        """Wait until a partition has this leader, or another one than `other_than`, or any; returns it.
 
-        A broker that is cut off is not waited for.
+        A broker that is cut off is not waited for. Raises: WaitTimedOut.
         """
+        if leader is None and other_than is None:
+            other_than = NO_LEADER
         wanted = f"a leader of {topic}-{partition} that is {'any' if leader is None else leader}"
-        for broker_id in self._informed():
-            if broker_id != other_than:
-                view = self._wait(
-                    broker_id,
-                    timeout_s,
-                    wanted if other_than is None else f"{wanted} and not {other_than}",
-                    topic=topic,
-                    partition=partition,
-                    leader=leader,
-                    not_leader=other_than,
-                )
+        for broker_id in _others(self._informed(), other_than):
+            view = self._wait(
+                broker_id,
+                timeout_s,
+                wanted if other_than in (None, NO_LEADER) else f"{wanted} and not {other_than}",
+                topic=topic,
+                partition=partition,
+                leader=leader,
+                not_leader=other_than,
+            )
         return cast("int", view.leader)
 
     def wait_for_in_sync_replicas(
@@ -328,6 +331,11 @@ class Cluster:
         broker = min(running, key=lambda each: (len(self._cut_off_from(each.id)), each.id))
         self._wait(broker.id, DEFAULT_TIMEOUT_S, "a controller")
         return cast("ClusterView", broker.ask("cluster_view", **partition))
+
+
+def _others(brokers: list[int], broker_id: int | None) -> list[int]:
+    """The brokers without one that may learn a change late or never; if there is no other, that one."""
+    return [each for each in brokers if each != broker_id] or brokers
 
 
 def _release_links(broker: ClusterBroker) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import cast
 
 import pytest
@@ -131,6 +132,15 @@ def test_waits_say_what_is_there_instead(cluster: Cluster) -> None:
         cluster.wait_for_in_sync_replicas("t", replicas=[7], timeout_s=0.01)
     with pytest.raises(WaitTimedOut, match="a leader of t-0"):
         cluster.wait_for_leader("t", leader=7, timeout_s=0.01)
+    with pytest.raises(WaitTimedOut, match="a leader of none-0 that is any after"):
+        cluster.wait_for_leader("none", timeout_s=0.01)
+
+
+def test_any_leader_is_waited_for(cluster: Cluster) -> None:
+    with ThreadPoolExecutor(1) as waiter:
+        leader = waiter.submit(cluster.wait_for_leader, "later")
+        _create(cluster, "later")
+        assert leader.result(30) in BROKERS
 
 
 def test_threads_can_neither_be_killed_nor_paused(cluster: Cluster) -> None:
@@ -144,6 +154,11 @@ def test_a_broker_is_added() -> None:
     with Cluster(1, own_process=False) as cluster:
         assert cluster.add_broker().id == 1
         assert len(cluster.bootstrap_servers.split(",")) == 2
+        cluster.stop_broker(1)
+        with pytest.raises(WaitTimedOut, match="a controller other than 0"):
+            cluster.wait_for_controller(other_than=0, timeout_s=0.01)
+        with pytest.raises(WaitTimedOut, match="a leader of none-0 that is any and not 0"):
+            cluster.wait_for_leader("none", other_than=0, timeout_s=0.01)
         with pytest.raises(RuntimeError, match="started already"):
             cluster.start()
     cluster.stop()
