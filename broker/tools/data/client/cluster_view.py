@@ -6,7 +6,7 @@ Kafka: MetadataSnapshot, Metadata.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from odradek.broker.tools.command.addresses import Address
 from odradek.protocol.errors import ErrorCode
@@ -14,6 +14,8 @@ from odradek.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from odradek.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
+
+NO_TOPIC_ID: Final = bytes(16)
 
 
 class ClusterView:
@@ -66,8 +68,9 @@ class ClusterView:
         return self._available.get(topic, ())
 
     def topic_id(self, topic: str) -> bytes:
-        """The id of a known topic; 16 zero bytes from brokers without ids."""
-        return self.topics[topic].topic_id
+        """The id of a topic; `NO_TOPIC_ID` from brokers without ids, and for one that is not known."""
+        found = self.topics.get(topic)
+        return NO_TOPIC_ID if found is None else found.topic_id
 
     def name_of(self, topic: str, topic_id: bytes) -> str:
         """The name of a topic in a response that has either its name or its id; "" if the id is unknown."""
@@ -75,6 +78,8 @@ class ClusterView:
 
     def forget_missing(self, names: Iterable[str]) -> None:
         """Drop all topics but these: they are deleted, or their names no longer match."""
-        kept = set(names)
-        for name in self.topics.keys() - kept:
-            del self.topics[name]
+        gone = self.topics.keys() - set(names)
+        for name in gone:
+            self._names.pop(self.topics.pop(name).topic_id, None)
+            self._available.pop(name, None)
+        self._leaders = {key: leader for key, leader in self._leaders.items() if key.topic not in gone}

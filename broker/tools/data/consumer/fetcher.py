@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from odradek.broker.tools.command.failures import CommandFailed, error_text
 from odradek.broker.tools.command.socket_loop import Background, Event
+from odradek.broker.tools.data.client.cluster_view import NO_TOPIC_ID
 from odradek.broker.tools.data.consumer.completed_fetch import CompletedFetch
 from odradek.broker.tools.data.consumer.offset_choice import OffsetChoice
 from odradek.broker.tools.data.consumer.start_offsets import find_offsets
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from odradek.protocol.records.record import Record
 
 VERSION_WITHOUT_TOPIC_IDS: Final = 12
-NO_TOPIC_ID: Final = bytes(16)
 TIMEOUT_MARGIN_MS: Final = 30_000
 """Added to the time that a broker may hold a Fetch request."""
 

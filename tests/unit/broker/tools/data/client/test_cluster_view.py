@@ -53,6 +53,16 @@ def test_topics_that_are_not_there() -> None:
     assert "t" not in view.topics
 
 
+def test_nothing_stays_of_a_topic_that_is_forgotten() -> None:
+    view = ClusterView()
+    view.update(response(1, 5))
+    view.forget_missing(["t"])
+    assert view.leader(A) == 1
+    view.forget_missing([])
+    assert (view.leader(A), view.available("t"), view.topic_id("t")) == (None, (), bytes(16))
+    assert view.name_of("", b"i" * 16) == ""
+
+
 def test_names_and_ids() -> None:
     view = ClusterView()
     view.update(response(1, 5))

@@ -81,6 +81,19 @@ async def test_patterns_find_topics_also_later_ones() -> None:
 
 
 @virtual_test
+async def test_the_others_of_a_pattern_are_consumed_when_a_topic_is_deleted() -> None:
+    cluster = filled("metrics-a", 1)
+    cluster.create("metrics-b")
+    consumer = await started(cluster, Subscription(patterns=(re.compile("^metrics-.*"),)))
+    assert await values(cluster, consumer) == [b"0"]
+    del cluster.leaders[TopicPartition("metrics-a", 0)]
+    cluster.fill("metrics-b", b"other")
+    cluster.clock.advance(30_000)
+    assert await values(cluster, consumer) == [b"other"]
+    await consumer.close()
+
+
+@virtual_test
 async def test_partitions_that_are_added_begin_at_their_beginning() -> None:
     cluster = filled(partitions=1)
     consumer = await started(cluster, topics("t"), ConsumerConfig(start=END))
