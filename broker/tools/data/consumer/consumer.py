@@ -149,7 +149,7 @@ class Consumer:
         chunk.state.consumed = chunk.next_offset if next_offset is None else next_offset
 
     async def commit(self) -> None:
-        """Commit what is done. Raises: CommandFailed."""
+        """Commit what is done. Raises: CommandFailed; Unavailable if there is no coordinator at present."""
         if self._group is None:
             return
         self._committed_ms = self._client.clock.monotonic_ms()
@@ -158,8 +158,10 @@ class Consumer:
             for key, state in self._fetcher.states.items()
             if state.consumed is not None and state.consumed != self._committed.get(key)
         }
-        if await self._group.commit(offsets):
-            self._committed |= offsets
+        committed = await self._group.commit(offsets)
+        self._committed |= committed
+        if len(committed) < len(offsets):  # a topic may be gone: look at once
+            self._looked_ms = self._committed_ms - self._config.metadata_max_age_ms
 
     async def close(self) -> None:
         """Commit, leave the group, stop fetching. Raises: CommandFailed if the commit fails."""

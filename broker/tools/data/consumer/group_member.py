@@ -229,20 +229,25 @@ class GroupMember:
                     self._judge(code, "OffsetFetch")
             await self._client.back_off()
 
-    async def commit(self, offsets: Mapping[TopicPartition, int]) -> bool:
-        """Commit offsets as a member. Returns False if they could not be: the group has moved on."""
+    async def commit(self, offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
+        """Commit offsets as a member. Returns those that are committed: none if the group has moved on, and not those
+        of topics that do not exist, which no repetition brings back.
+
+        Raises: Unavailable if there is no coordinator that takes them, CommandFailed for an error that stays.
+        Kafka: ConsumerCoordinator.OffsetCommitResponseHandler; it repeats the commit for a topic that does not exist.
+        """
         by_topic: dict[str, list[OffsetCommitRequestPartition]] = {}
         for (topic, partition), offset in offsets.items():
             by_topic.setdefault(topic, []).append(
                 OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset, committed_metadata="")
             )
         if not by_topic:
-            return True
+            return {}
         if self._generation < 0:  # such a commit counts as one from outside the group: an empty group would take it
             sys.stderr.write(
                 "odradek: warning: offsets are not committed: the member has lost its place in the group\n"
             )
-            return False
+            return {}
         request = OffsetCommitRequest(
             group_id=self.config.group_id,
             generation_id_or_member_epoch=self._generation,
@@ -257,18 +262,35 @@ class GroupMember:
             except OSError:
                 self._coordinator = None
             else:
-                errors = {ErrorCode.for_code(code) for code in error_codes(response)} - {ErrorCode.NONE}
-                if not errors:
-                    return True
-                for code in errors:
-                    self._judge(code, "OffsetCommit")
-                if not errors.isdisjoint(_REJOIN):
-                    names = ", ".join(sorted(code.name for code in errors))
-                    sys.stderr.write(f"odradek: warning: offsets are not committed: {names}\n")
-                    return False
+                committed = self._committed_of(offsets, response)
+                if committed is not None:
+                    return committed
             if self._client.clock.monotonic_ms() - began_ms >= self._client.config.api_timeout_ms:
-                raise CommandFailed(f"group {self.config.group_id}: offsets could not be committed")
+                raise Unavailable(f"group {self.config.group_id}: offsets could not be committed")
             await self._client.back_off()
+
+    def _committed_of(
+        self, offsets: Mapping[TopicPartition, int], response: OffsetCommitResponse
+    ) -> dict[TopicPartition, int] | None:
+        """The offsets that a response says are committed; None: the request has to be repeated."""
+        refused = {
+            TopicPartition(topic.name, partition.partition_index): ErrorCode.for_code(partition.error_code)
+            for topic in response.topics
+            for partition in topic.partitions
+            if partition.error_code != ErrorCode.NONE
+        }
+        errors = set(refused.values())
+        for code in errors:
+            self._judge(code, "OffsetCommit")
+        if not errors.isdisjoint(_REJOIN):
+            names = ", ".join(sorted(code.name for code in errors))
+            sys.stderr.write(f"odradek: warning: offsets are not committed: {names}\n")
+            return {}
+        if errors - {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}:
+            return None
+        for key, code in sorted(refused.items()):
+            sys.stderr.write(f"odradek: warning: the offset of {key} is not committed: {code.name}\n")
+        return {key: offset for key, offset in offsets.items() if key not in refused}
 
     async def leave(self) -> None:
         """Leave the group, so that the others need not wait for the session to end. A failure is ignored."""

@@ -194,6 +194,32 @@ async def test_offsets_are_committed_from_time_to_time() -> None:
 
 
 @virtual_test
+@pytest.mark.parametrize("assignors", [("range",), ("cooperative-sticky",)])
+async def test_a_member_goes_on_when_a_topic_is_deleted_whose_records_it_has_consumed(
+    assignors: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster = filled(partitions=1)
+    cluster.create("other")
+    coordinator = Coordinator(cluster)
+    coordinator.committed, coordinator.leader, coordinator.protocol = {}, "another", assignors[0]
+    coordinator.assigned = [A, TopicPartition("other", 0)]
+    config = in_group()._replace(group=GroupConfig(group_id="g", assignors=assignors))
+    consumer = await started(cluster, topics("t", "other"), config)
+    assert await values(cluster, consumer) == [b"0"]
+    del cluster.leaders[A]
+    coordinator.commit_errors = [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * 9
+    coordinator.assigned = [TopicPartition("other", 0)]
+    cluster.fill("other", b"next")
+    began_ms = cluster.clock.monotonic_ms()
+    cluster.clock.advance(5_000)
+    assert set(await values(cluster, consumer)) == {b"next"}
+    assert consumer.assignment == {TopicPartition("other", 0)}
+    assert cluster.clock.monotonic_ms() - began_ms < 10_000
+    assert "the offset of t-0 is not committed: UNKNOWN_TOPIC_OR_PARTITION" in capsys.readouterr().err
+    await consumer.close()
+
+
+@virtual_test
 async def test_a_cluster_that_is_away_for_a_while_is_waited_for() -> None:
     cluster = filled(partitions=1)
     coordinator = Coordinator(cluster)

@@ -6,6 +6,7 @@ import pytest
 
 from odradek.broker.tools.command.failures import CommandFailed
 from odradek.broker.tools.command.socket_loop import spawn, turn
+from odradek.broker.tools.data.client.data_client import Unavailable
 from odradek.broker.tools.data.consumer.group_member import GroupConfig, GroupMember
 from odradek.broker.tools.data.consumer.member_metadata import (
     Claim,
@@ -217,8 +218,38 @@ async def test_offsets() -> None:
     commit = cluster.requests(OffsetCommitRequest)[-1]
     assert (commit.member_id, commit.generation_id_or_member_epoch) == ("me", 1)
     assert commit.topics[0].partitions[0].committed_offset == 7
-    assert await member.commit({})
+    assert await member.commit({}) == {}
     assert len(cluster.requests(OffsetCommitRequest)) == 2, "nothing is sent for nothing"
+    await member.leave()
+
+
+@virtual_test
+async def test_a_commit_does_not_wait_for_a_topic_that_was_deleted(capsys: pytest.CaptureFixture[str]) -> None:
+    cluster = DataCluster()
+    coordinator = Coordinator(cluster)
+    member = await joined(cluster)
+    coordinator.commit_errors = [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    began_ms = cluster.clock.monotonic_ms()
+    other = TopicPartition("other", 3)
+    assert await member.commit({A: 7, other: 4}) == {other: 4}
+    assert cluster.clock.monotonic_ms() == began_ms
+    assert capsys.readouterr().err == (
+        "odradek: warning: the offset of t-0 is not committed: UNKNOWN_TOPIC_OR_PARTITION\n"
+    )
+    coordinator.commit_errors = [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert await member.commit({A: 7}) == {}
+    assert len(cluster.requests(OffsetCommitRequest)) == 3
+    await member.leave()
+
+
+@virtual_test
+async def test_a_coordinator_that_takes_no_offsets_for_a_minute_is_not_available() -> None:
+    cluster = DataCluster()
+    coordinator = Coordinator(cluster)
+    member = await joined(cluster)
+    coordinator.commit_errors = [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS] * 1_000
+    with pytest.raises(Unavailable, match="group g: offsets could not be committed"):
+        await member.commit({A: 7})
     await member.leave()
 
 
