@@ -1,18 +1,19 @@
-"""Requests about groups and transactional ids, sent to their coordinators: many keys in a request, all brokers at once.
+"""Requests about groups and transactional ids, sent to their coordinators: many keys in a request, all brokers at once;
+or sent to every broker, about all that it coordinates.
 
 A coordinator that moves or loads its partition is asked again until `default.api.timeout.ms` has passed.
 
-Kafka: AdminApiDriver, CoordinatorStrategy.
+Kafka: AdminApiDriver, CoordinatorStrategy, AllBrokersStrategy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from odradek.broker.inter_broker.request_format import VersionMismatch
-from odradek.broker.tools.command.failures import CommandFailed, error_text
+from odradek.broker.tools.command.failures import CommandFailed, check, error_text
 from odradek.broker.tools.command.socket_loop import gather
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
@@ -78,6 +79,31 @@ async def ask_coordinators(
         if not pending:
             return answers
     raise CommandFailed(f"the coordinator of {_NAMES[key_type]} '{pending[0]}' does not answer: {reason}")
+
+
+async def ask_all_brokers(
+    client: AdminClient,
+    ask: Callable[[int], Awaitable[AnsweredT]],
+    *,
+    tried_again: Collection[ErrorCode],
+    what: str,
+) -> dict[int, AnsweredT]:
+    """What each broker that is alive answers, by broker id. Raises: CommandFailed for an error, with `what` before it.
+
+    A broker that answers an error of `tried_again` is asked again until `default.api.timeout.ms` has passed.
+    """
+    answers: dict[int, AnsweredT] = {}
+    pending = await client.broker_ids()
+    async for _ in client.attempts():
+        for broker_id in pending:
+            answers[broker_id] = await ask(broker_id)
+        pending = [broker_id for broker_id in pending if answers[broker_id].error_code in tried_again]
+        for broker_id, answer in answers.items():
+            if broker_id not in pending:
+                check(answer.error_code, None, f"{what} {broker_id}")
+        if not pending:
+            return answers
+    raise CommandFailed(f"{what} {pending[0]}: {error_text(answers[pending[0]].error_code)}")
 
 
 async def _ask_broker(ask: Ask[AnsweredT], broker_id: int, keys: Sequence[str]) -> Mapping[str, AnsweredT] | str:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.broker.tools.admin.client.coordinators import KeyType, ask_coordinators
-from odradek.broker.tools.command.failures import check
+from odradek.broker.tools.admin.client.coordinators import KeyType, ask_all_brokers, ask_coordinators
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -37,13 +37,17 @@ async def list_transactions(
     request = ListTransactionsRequest(producer_id_filters=list(producer_ids))
     if longer_than_ms is not None:
         request.duration_filter = longer_than_ms
-    found = []
-    for broker_id in await client.broker_ids():
-        response = await client.ask_broker(broker_id, request, ListTransactionsResponse)
-        check(response.error_code, None, f"Failed to list transactions of broker {broker_id}")
-        states = sorted(response.transaction_states, key=lambda state: state.transactional_id)
-        found += [(broker_id, state) for state in states]
-    return found
+
+    async def ask(broker_id: int) -> ListTransactionsResponse:
+        return await client.ask_broker(broker_id, request, ListTransactionsResponse)
+
+    loading = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,)
+    answers = await ask_all_brokers(client, ask, tried_again=loading, what="Failed to list transactions of broker")
+    return [
+        (broker_id, state)
+        for broker_id, response in answers.items()
+        for state in sorted(response.transaction_states, key=lambda state: state.transactional_id)
+    ]
 
 
 async def describe_transactions(client: AdminClient, ids: Iterable[str]) -> dict[str, DescribedTransaction]:

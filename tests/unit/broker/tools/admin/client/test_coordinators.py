@@ -7,7 +7,7 @@ import pytest
 
 from odradek.broker.inter_broker.request_format import VersionMismatch
 from odradek.broker.tools.admin.client.admin_client import AdminClient
-from odradek.broker.tools.admin.client.coordinators import KeyType, ask_coordinators
+from odradek.broker.tools.admin.client.coordinators import KeyType, ask_all_brokers, ask_coordinators
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from tests.support.clusters.admin_cluster import AdminCluster, no_wait, outcome
@@ -104,6 +104,24 @@ def test_a_coordinator_that_never_answers_ends_the_command(
     assert capsys.readouterr().err == (
         "odradek: the coordinator of group 'a' does not answer: "
         "The coordinator is loading and hence can't process requests.\n"
+    )
+
+
+def test_a_broker_that_loads_for_too_long_ends_the_command(
+    coordinators: Coordinators, capsys: pytest.CaptureFixture[str]
+) -> None:
+    loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+    async def ask(broker_id: int) -> Answer:
+        return Answer(loading if broker_id == 2 else ErrorCode.NONE, broker_id)
+
+    async def impatient(client: AdminClient) -> dict[int, Answer]:
+        client.config = client.config._replace(api_timeout_ms=0)
+        return await ask_all_brokers(client, ask, tried_again=(loading,), what="Groups of broker")
+
+    assert outcome(impatient, status=1) == []
+    assert capsys.readouterr().err == (
+        "odradek: Groups of broker 2: The coordinator is loading and hence can't process requests.\n"
     )
 
 

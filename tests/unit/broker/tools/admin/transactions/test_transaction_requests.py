@@ -17,9 +17,18 @@ def test_all_brokers_are_asked_for_their_transactions(cluster: AdminCluster, tra
 
 
 def test_an_error_of_a_broker_ends_the_listing(cluster: AdminCluster, transactions: AdminTransactions) -> None:
-    loading = ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-    cluster.on(ListTransactionsRequest, lambda broker_id, request: loading)
+    ending = ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    cluster.on(ListTransactionsRequest, lambda broker_id, request: ending)
     assert outcome(list_transactions, status=1) == []
+    assert len(cluster.requests(ListTransactionsRequest)) == 3
+
+
+def test_a_coordinator_that_is_loading_is_asked_again(cluster: AdminCluster) -> None:
+    codes = [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NONE]
+    cluster.racks = {1: None}
+    cluster.on(ListTransactionsRequest, lambda broker_id, request: ListTransactionsResponse(error_code=codes.pop(0)))
+    assert outcome(list_transactions) == [[]]
+    assert len(cluster.requests(ListTransactionsRequest)) == 2
 
 
 def test_an_id_that_is_not_known_has_an_error(transactions: AdminTransactions) -> None:
