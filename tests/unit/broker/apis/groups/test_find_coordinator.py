@@ -69,5 +69,5 @@ def test_first_to_ask_comes_again(tmp_path: Path, version: int, message: str) ->
         missing = ("g", ErrorCode.COORDINATOR_NOT_AVAILABLE, -1, "", -1, message)
         assert find(broker, "g", version=version) == [missing]
         assert broker.settle(lambda: broker.services.metadata_cache.contains(OFFSETS))
-        assert broker.services.metadata_cache.partition_count(OFFSETS) == 2
+        assert len(broker.services.metadata_cache.snapshot.partitions[OFFSETS]) == 2
         assert find(broker, "g", version=version)[0][1] == NONE

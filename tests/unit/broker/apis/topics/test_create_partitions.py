@@ -26,13 +26,13 @@ def test_new_partitions_have_leaders(broker: InProcessBroker, version: int) -> N
     name = f"v{version}"
     broker.create_topic(name)
     assert grow(broker, (name, 3), version=version) == {name: (NONE, None)}
-    assert broker.services.metadata_cache.partition_count(name) == 3
+    assert len(broker.services.metadata_cache.snapshot.partitions[name]) == 3
 
 
 def test_only_validating_changes_nothing(broker: InProcessBroker) -> None:
     broker.create_topic("dry")
     assert grow(broker, ("dry", 3), validate_only=True) == {"dry": (NONE, None)}
-    assert broker.services.metadata_cache.partition_count("dry") == 1
+    assert len(broker.services.metadata_cache.snapshot.partitions["dry"]) == 1
 
 
 def test_topic_named_twice_is_refused_and_the_others_grow(broker: InProcessBroker) -> None:
@@ -40,7 +40,7 @@ def test_topic_named_twice_is_refused_and_the_others_grow(broker: InProcessBroke
     broker.create_topic("once")
     found = grow(broker, ("twice", 2), ("once", 2), ("twice", 3))
     assert found == {"twice": (ErrorCode.INVALID_REQUEST, "Duplicate topic in request."), "once": (NONE, None)}
-    assert broker.services.metadata_cache.partition_count("twice") == 1
+    assert len(broker.services.metadata_cache.snapshot.partitions["twice"]) == 1
 
 
 @pytest.mark.parametrize("count", [1, 2, 0, -1])

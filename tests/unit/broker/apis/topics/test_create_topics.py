@@ -29,7 +29,7 @@ def test_created_topic_is_usable_and_described(broker: InProcessBroker, version:
     name = f"v{version}"
     (result,) = create(broker, {"name": name, "num_partitions": 3}, version=version)
     assert (result.name, result.error_code, result.error_message) == (name, NONE, None if version >= 1 else "")
-    assert broker.services.metadata_cache.partition_count(name) == 3
+    assert len(broker.services.metadata_cache.snapshot.partitions[name]) == 3
     assert result.topic_id == (broker.topic_id(name) if version >= 7 else ZERO_UUID)
     counts = (3, 1) if version >= 5 else (-1, -1)
     assert (result.num_partitions, result.replication_factor) == counts
