@@ -289,7 +289,7 @@ def new_context(
         requested = yield from _requested(request, version, topic_name)
         return FetchContext(cache, requested, version=version)
     cache.touch(session, now_ms)
-    if cache.has_too_many_partitions() and not cache.evict_for(session, now_ms):
+    if cache.total_partitions > cache.max_partitions and not cache.evict_for(session, now_ms):
         cache.remove(session_id)  # the client starts over with a full fetch, which needs no session
         return FetchContext(cache, (), version=version, error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
     for fetch in session.awake:

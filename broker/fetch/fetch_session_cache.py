@@ -76,7 +76,7 @@ class FetchSessionCache:
         release: ReleasePartitions = release_at_once,
     ) -> None:
         self._max_sessions = max_sessions
-        self._max_partitions = max_partitions
+        self.max_partitions = max_partitions
         self._random_id = random_id
         self._release = release
         self._sessions: dict[int, FetchSession] = {}  # in order of last use
@@ -90,10 +90,6 @@ class FetchSessionCache:
 
     def __len__(self) -> int:
         return len(self._sessions)
-
-    def has_too_many_partitions(self) -> bool:
-        """Whether a session that has grown must evict others, or go."""
-        return self.total_partitions > self._max_partitions
 
     def evict_for(self, grown: FetchSession, now_ms: int) -> bool:
         """Evict others until the partitions of a session that was just used (`touch`) fit; False when they cannot."""
@@ -183,7 +179,7 @@ class FetchSessionCache:
     def _add_victims(self, victims: dict[int, FetchSession], privileged: bool, size: int, now_ms: int) -> bool:
         """Add sessions to `victims` until `size` more partitions fit; False when they cannot."""
         freed = sum(session.cached_size for session in victims.values())
-        lacking = self.total_partitions + size - freed - self._max_partitions
+        lacking = self.total_partitions + size - freed - self.max_partitions
         if lacking <= 0:
             return True
         for session_id in self._expendable(privileged, now_ms):

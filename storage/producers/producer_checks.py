@@ -93,7 +93,8 @@ class ProducerChecks:
 
     def apply(self, infos: Sequence[ProducerAppendInfo], completed: Sequence[CompletedTxn]) -> None:
         """Apply the updates of batches that are written."""
-        self._producers.update(infos)
+        if infos:
+            self._producers.update(infos)
         for info in infos:
             if info.is_transactional:
                 self._producers.clear_verification_state(info.producer_id)

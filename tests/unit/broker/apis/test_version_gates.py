@@ -80,7 +80,7 @@ def test_topics_have_no_ids_before_2_8(tmp_path: Path) -> None:
         assert not (tmp_path / "t-0" / "partition.metadata").exists()
 
 
-def test_a_log_that_had_an_id_keeps_it_while_the_protocol_has_none(tmp_path: Path) -> None:
+def test_a_log_has_its_id_again_when_the_protocol_has_ids_again(tmp_path: Path) -> None:
     with in_process_broker(tmp_path) as broker:
         broker.create_topic("t")
         topic_id = broker.topic_id("t")
@@ -88,10 +88,11 @@ def test_a_log_that_had_an_id_keeps_it_while_the_protocol_has_none(tmp_path: Pat
     with no_bugs_logged(), in_process_broker(tmp_path, {"inter.broker.protocol.version": "2.7"}) as broker:
         assert broker.settle(lambda: broker.services.metadata_cache.contains("t"))
         assert broker.topic_id("t") == ZERO_UUID
-        assert (tmp_path / "t-0" / "partition.metadata").read_bytes() == metadata
+        assert not (tmp_path / "t-0" / "partition.metadata").exists()
     with no_bugs_logged(), in_process_broker(tmp_path) as broker:
         assert broker.settle(lambda: broker.services.metadata_cache.contains("t"))
         assert broker.topic_id("t") == topic_id
+    assert (tmp_path / "t-0" / "partition.metadata").read_bytes() == metadata
 
 
 @pytest.mark.parametrize(("version", "is_over"), [("0.11.0", True), ("1.0", False)])
