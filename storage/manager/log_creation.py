@@ -93,8 +93,11 @@ class LogCreation:
             try:
                 return self._create_at(place, topic_partition, topic_id)
             except OSError as error:
-                refused = self._failure(place, error)
-                if place.is_there or is_out_of_descriptors(error):  # another directory would need descriptors too
+                is_gone = not place.is_there and self._remove(place.path)
+                refused = self._failure(place, error, is_gone=is_gone)
+                # Another directory would need descriptors, too. And no two directories may have a log of the partition:
+                # the next start would be refused.
+                if not is_gone or is_out_of_descriptors(error):
                     raise refused from error
         assert refused is not None, "there is at least one place"
         raise refused
@@ -142,18 +145,21 @@ class LogCreation:
             yield log.log_dir
         yield from self.preparations.log_dirs
 
-    def _failure(self, place: _Place, error: OSError) -> KafkaError:
-        """Handle the error of a creation; returns what to raise. A full directory stays online, any other error fails
-        it.
+    def _remove(self, path: str) -> bool:
+        """Remove what a failed creation has made; returns whether nothing is left."""
+        try:
+            self._environment.fs.remove_tree(path)
+        except OSError:
+            return False
+        return True
+
+    def _failure(self, place: _Place, error: OSError, *, is_gone: bool) -> KafkaError:
+        """Handle the error of a creation; returns what to raise. A full directory stays online if nothing is left of
+        the log; any other error fails it.
         """
-        if is_no_space(error) and not place.is_there:
-            try:
-                self._environment.fs.remove_tree(place.path)
-            except OSError as second:
-                error = second
-            else:
-                place.log_dir.space.ran_out(error)
-                return LogDirFullError(place.log_dir.path)
+        if is_no_space(error) and is_gone:
+            place.log_dir.space.ran_out(error)
+            return LogDirFullError(place.log_dir.path)
         message = f"Error while creating the log {place.path}"
         place.log_dir.fail(message, error)
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)

@@ -98,7 +98,7 @@ class Cluster:
             if not self._own_process and service is not None:
                 self._groups = ()
                 stops.callback(service.cut, set())
-                stops.callback(self._for_all, _release_links, brokers.values())  # a controlled shutdown asks others
+                stops.callback(self._for_all, _connect_to_all, brokers.values())  # a controlled shutdown asks others
 
     def __enter__(self) -> Self:
         return self.start()
@@ -230,8 +230,7 @@ class Cluster:
     def _hold_links(self) -> None:
         for broker in self._brokers.values():
             if broker.is_running:
-                addresses = tuple(_address(self._brokers[other]) for other in self._cut_off_from(broker.id))
-                broker.ask("hold_links", addresses=addresses)
+                _hold_links(broker, tuple(_address(self._brokers[other]) for other in self._cut_off_from(broker.id)))
 
     def _cut_off_from(self, broker_id: int) -> list[int]:
         """The running brokers of other groups."""
@@ -338,9 +337,13 @@ def _others(brokers: list[int], broker_id: int | None) -> list[int]:
     return [each for each in brokers if each != broker_id] or brokers
 
 
-def _release_links(broker: ClusterBroker) -> None:
+def _connect_to_all(broker: ClusterBroker) -> None:
+    _hold_links(broker, ())
+
+
+def _hold_links(broker: ClusterBroker, addresses: tuple[tuple[str, int], ...]) -> None:
     with suppress(BrokerStopped):  # it has failed
-        broker.ask("hold_links", addresses=())
+        broker.ask("hold_links", addresses=addresses)
 
 
 def _address(broker: ClusterBroker) -> tuple[str, int]:

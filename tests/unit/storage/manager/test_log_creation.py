@@ -54,6 +54,37 @@ def test_a_log_is_created_in_the_next_directory_when_the_first_fails(tmp_path: P
     assert logs_in(tmp_path / "1") == []
 
 
+def test_nothing_is_left_of_a_log_that_is_created_in_the_next_directory(tmp_path: Path) -> None:
+    """The next start finds one log of the partition; two would be refused."""
+    fs = FaultyFileSystem(kinds=frozenset({"create"}), failure=io_error, for_good=False)
+    manager = Broker(tmp_path / "1", tmp_path / "2", fs=fs).start()
+    fs.fail_at = fs.count + 1
+    assert manager.get_or_create_log(A0, is_new=True).log_dir is manager.log_dirs[1]
+    assert not manager.log_dirs[0].is_online
+    assert logs_in(tmp_path / "1") == []
+    manager.shutdown()
+    again = Broker(tmp_path / "1", tmp_path / "2").start()
+    assert [log.topic_partition for log in again.logs_in(again.log_dirs[1])] == [A0]
+    again.shutdown()
+
+
+def test_a_log_of_which_a_part_cannot_be_removed_is_created_nowhere_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fs = FaultyFileSystem(kinds=frozenset({"create"}), failure=io_error, for_good=False)
+
+    def fail(path: str) -> None:
+        raise io_error()
+
+    monkeypatch.setattr(fs, "remove_tree", fail)
+    manager = Broker(tmp_path / "1", tmp_path / "2", fs=fs).start()
+    fs.fail_at = fs.count + 1
+    with pytest.raises(KafkaError) as refused:
+        manager.get_or_create_log(A0, is_new=True)
+    assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert logs_in(tmp_path / "2") == []
+
+
 def test_a_log_is_created_in_the_next_directory_when_the_first_is_full(tmp_path: Path) -> None:
     fs = FaultyFileSystem(kinds=frozenset({"create"}), failure=disk_full, for_good=False)
     manager = Broker(tmp_path / "1", tmp_path / "2", fs=fs).start()

@@ -185,6 +185,16 @@ def test_a_cluster_stops_also_when_a_broker_has_failed() -> None:
         assert not thread.is_alive()
 
 
+def test_a_broker_that_has_failed_is_started_again() -> None:
+    with Cluster(2, own_process=False) as cluster:
+        failed = cluster.brokers[1]._node
+        assert failed is not None
+        failed.stop().result(30)  # as above
+        cluster.partition([0], [1])
+        cluster.heal()
+        assert cluster.restart(1).is_running
+
+
 def test_all_of_a_cluster_is_stopped_when_a_part_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
     threads = set(threading.enumerate())
     cluster = Cluster(2, own_process=False).start()
