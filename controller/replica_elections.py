@@ -75,6 +75,14 @@ async def process_replica_leader_election(
             results[partition] = KafkaError(code, str(result))
         else:
             results[partition] = result.leader
+    async for partition in in_turns(electable):
+        if partition not in results:  # it had never had a leader, and the election was the first choice of one
+            leadership = controllership.context.leadership(partition)
+            results[partition] = (
+                KafkaError(code, f"No replica of {partition} has been live since it was created")
+                if leadership is None
+                else leadership.leader_and_isr.leader
+            )
     return results
 
 

@@ -3,7 +3,7 @@
 | strategy | new leader | new ISR | recipients of LeaderAndIsr |
 | --- | --- | --- | --- |
 | OFFLINE | first assigned replica that is live and in sync | live part of the ISR | live |
-| OFFLINE, unclean | first assigned replica that is live | the leader | live |
+| OFFLINE, unclean, no live replica in the ISR | first assigned replica that is live | the leader | live |
 | REASSIGN | first *target* replica that is live and in sync | unchanged | target replicas |
 | PREFERRED | the first assigned replica, if live and in sync | unchanged | all assigned |
 | CONTROLLED_SHUTDOWN | first assigned, in sync, not shutting down | minus shutting down | live or shutting down |
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class ElectionStrategy(Enum):
-    """The election strategies. OFFLINE elects uncleanly only if the topic's config allows it; OFFLINE_UNCLEAN always.
+    """The election strategies. With OFFLINE the topic's config must allow an unclean leader, with OFFLINE_UNCLEAN not.
 
     The values are the names in Kafka's error messages.
     """
@@ -107,6 +107,8 @@ def _elect_offline(
     has_leader_recovery: bool,
 ) -> ElectionResult:
     live = context.online_replicas(partition)
+    # The replica in sync may have left the assignment, so that it cannot lead; there is no unclean leader even then.
+    unclean = unclean and not any(context.is_replica_online(replica, partition) for replica in current.isr)
     leader = offline_leader(context.replicas(partition), current.isr, set(live), unclean=unclean)
     if leader is None:
         return ElectionResult(None, live)

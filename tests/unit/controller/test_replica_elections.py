@@ -113,6 +113,15 @@ async def test_refused_elections() -> None:
 
 
 @async_test
+async def test_a_partition_that_never_had_a_leader_has_none_to_elect_until_a_replica_is_live() -> None:
+    async with controller_cluster() as cluster:
+        await cluster.start(0)
+        await cluster.create("t", {0: [1], 1: [1]})
+        assert await elect(cluster, T0, ElectionType.PREFERRED) is ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+        assert await elect(cluster, T0, ElectionType.UNCLEAN) is ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+
+
+@async_test
 async def test_an_administrator_may_elect_an_unclean_leader() -> None:
     async with controller_cluster() as cluster:
         await cluster.start(0)

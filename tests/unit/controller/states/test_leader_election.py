@@ -52,6 +52,13 @@ def test_nobody_in_sync_is_alive() -> None:
         )
 
 
+def test_a_live_replica_in_sync_forbids_an_unclean_leader_even_if_it_is_not_assigned() -> None:
+    current = LeaderAndIsr(leader=-1, isr=(2,))
+    for strategy in (ElectionStrategy.OFFLINE, ElectionStrategy.OFFLINE_UNCLEAN):
+        result = elect(context_of((1,), {1, 2}), T0, current, strategy, unclean_allowed=True)
+        assert result.leader_and_isr is None
+
+
 def test_an_older_protocol_does_not_mark_an_unclean_election() -> None:
     unclean = elect(
         context_of((1, 0, 2), {0, 1}),
