@@ -16,8 +16,8 @@ from odradek.coordinator.group.config import GroupConfig
 from odradek.coordinator.group.context import GroupRequestContext
 from odradek.coordinator.group.group_administration import (
     describe_group,
+    group_filter,
     list_group,
-    matches_filters,
     not_described,
 )
 from odradek.coordinator.group.group_metadata_manager import GroupMetadataManager
@@ -284,6 +284,10 @@ class GroupCoordinator:
         if error == ErrorCode.NONE:
             for identity in identities:
                 yield None
+                error = refusal_for(self._groups, request.group_id)
+                if error != ErrorCode.NONE:  # the rest of them is with another coordinator, which must be asked
+                    response = LeaveGroupResponse(error_code=error, members=[])
+                    break
                 group = self._groups.get(request.group_id)
                 member_error = ErrorCode.UNKNOWN_MEMBER_ID if group is None else self._membership.leave(group, identity)
                 response.members.append(
@@ -343,8 +347,9 @@ class GroupCoordinator:
         else:
             if self._groups.ownership.is_anything_loading:
                 response.error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            is_wanted = group_filter(request)
             for group in list(self._groups.groups):
-                if matches_filters(group, request):
+                if is_wanted(group):
                     response.groups.append(list_group(group))
                 yield None
         respond(response)

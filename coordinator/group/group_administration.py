@@ -9,6 +9,8 @@ Kafka: GroupMetadata.summary, GroupMetadata.overview, GroupCoordinator.handleLis
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from odradek.coordinator.group.state.group_metadata import GroupMetadata
 from odradek.coordinator.group.state.group_states import GroupState
 from odradek.protocol.codec.kept_array import KeptArray
@@ -56,8 +58,11 @@ def list_group(group: GroupMetadata) -> ListedGroup:
     )
 
 
-def matches_filters(group: GroupMetadata, request: ListGroupsRequest) -> bool:
-    """An empty filter matches all groups; an unknown state or type matches none."""
+def group_filter(request: ListGroupsRequest) -> Callable[[GroupMetadata], bool]:
+    """Whether a group is to be listed. An empty filter matches all groups; an unknown state or type matches none."""
     states = {state.lower() for state in request.states_filter or ()}
     types = {kind.lower() for kind in request.types_filter or ()}
-    return (not states or group.state.value.lower() in states) and (not types or GROUP_TYPE in types)
+    wanted = {state for state in GroupState if not states or state.value.lower() in states}
+    if types and GROUP_TYPE not in types:
+        wanted.clear()
+    return lambda group: group.state in wanted

@@ -84,6 +84,8 @@ class GroupMetadataManager:
         self._clock = clock
         self._loads = SlicedWork(timer, clock)
         self._removals = SlicedWork(timer, clock)
+        # Separate from sweeps: a client is told that a group is deleted, and the tombstones should be written by then.
+        self._deletions = SlicedWork(timer, clock)
         # Separate from the others: clients wait for answers of groups that have moved, and not for a load or a sweep.
         self._unloads = SlicedWork(timer, clock)
         self._unloaded: deque[GroupMetadata] = deque()
@@ -318,15 +320,17 @@ class GroupMetadataManager:
 
     # -- removing --------------------------------------------------------------------------------------------
 
-    def remove_offsets(self, group: GroupMetadata, removed: Sequence[TopicPartition]) -> int:
+    def remove_offsets(
+        self, group: GroupMetadata, removed: Sequence[TopicPartition], queue: SlicedWork | None = None
+    ) -> int:
         """Write tombstones for offsets removed from the group, and for a group that is Dead or Empty without offsets.
 
-        Returns the number of removed offsets.
+        `queue`: by default that of deletions. Returns the number of removed offsets.
         """
         if not self._records.has_log(self.partition_for(group.group_id)):
             self._set_dead_if_empty(group)
             return 0
-        self._removals.submit(self._tombstone_steps(group, removed, self._epoch_of(group)))
+        (queue or self._deletions).submit(self._tombstone_steps(group, removed, self._epoch_of(group)))
         return len(removed)
 
     def forget_partitions(self, deleted: Iterable[TopicPartition]) -> None:
@@ -348,7 +352,7 @@ class GroupMetadataManager:
             sum(len(indexes) for _, removed, _ in affected for indexes in removed.values()),
             len(partitions),
         )
-        self._removals.submit(self._tombstones_of_groups(affected))
+        self._deletions.submit(self._tombstones_of_groups(affected))
 
     def _tombstones_of_groups(self, affected: deque[tuple[GroupMetadata, Mapping[str, Collection[int]], int]]) -> Steps:
         while affected:
@@ -430,7 +434,7 @@ class GroupMetadataManager:
             [] if policy is None else group.offsets.remove_expired(policy, now_ms, self._config.offsets_retention_ms)
         )
         self.expired_offsets += len(expired)
-        return self.remove_offsets(group, expired)
+        return self.remove_offsets(group, expired, self._removals)
 
     # -- loading and unloading -------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from odradek.timer.sliced_work import listed
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
+    from odradek.coordinator.group.context import GroupRequestContext
     from odradek.protocol.messages.join_group import JoinGroupRequest
     from odradek.timer.sliced_work import Steps
 
@@ -28,13 +29,23 @@ if TYPE_CHECKING:
 def handle(broker: Services, ctx: RequestContext, request: JoinGroupRequest) -> None:
     require(broker, ctx, AclOperation.READ, ResourceType.GROUP, request.group_id)
     if ctx.size <= SMALL_REQUEST_BYTES:
-        broker.group_coordinator.join_group(group_context(ctx), request, ctx.reply)
+        broker.group_coordinator.join_group(_context(ctx), request, ctx.reply)
     elif broker.group_coordinator.join_refusal(request) != ErrorCode.NONE:
-        broker.group_coordinator.join_group(group_context(ctx), request, ctx.reply, ())
+        broker.group_coordinator.join_group(_context(ctx), request, ctx.reply, ())
     else:
         broker.in_slices(ctx, request, _join(broker, ctx, request))
 
 
 def _join(broker: Services, ctx: RequestContext, request: JoinGroupRequest) -> Steps:
     protocols = yield from listed(shared((protocol.name, protocol.metadata) for protocol in request.protocols))
-    broker.group_coordinator.join_group(group_context(ctx), request, ctx.reply, tuple(protocols))
+    broker.group_coordinator.join_group(_context(ctx), request, ctx.reply, tuple(protocols))
+
+
+def _context(ctx: RequestContext) -> GroupRequestContext:
+    """With the address of the client as Java writes it: the group's record and DescribeGroups show it."""
+    context = group_context(ctx)
+    if ":" not in context.client_host:
+        return context
+    from odradek.broker.security.authorizer.client_host import java_host  # not needed by a start
+
+    return context._replace(client_host=java_host(context.client_host))

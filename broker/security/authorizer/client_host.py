@@ -1,6 +1,6 @@
-"""The address of a client as Java writes it: entries of ACLs and the audit log have hosts in this form.
+"""The address of a client as Java writes it: entries of ACLs, the audit log, and members of groups have this form.
 
-Kafka: InetAddress.getHostAddress, by which AclAuthorizer compares.
+Kafka: InetAddress.getHostAddress, by which AclAuthorizer compares; GroupCoordinatorAdapter.joinGroup.
 """
 
 from __future__ import annotations

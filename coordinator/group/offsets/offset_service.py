@@ -201,13 +201,17 @@ class OffsetService:
     def _fetch_group(
         self, group: OffsetFetchRequestGroup, version: int, *, require_stable: bool
     ) -> Generator[None, None, OffsetFetchResponseGroup]:
-        """One group of an OffsetFetch of version 1 and later."""
-        error = refusal_for(self._groups, group.group_id, empty_id_allowed=True)
-        if error != ErrorCode.NONE:
-            return (yield from offset_fetch_error(group, error, version))
+        """One group of an OffsetFetch of version 1 and later.
+
+        The check and the look-up of the group are one step: without an error, a group that has moved away meanwhile
+        would be one without offsets, and its consumers would start over.
+        """
         partitions: list[TopicPartition] | None = None
         if group.topics is not None:
             partitions = yield from requested_partitions(group.topics)
+        error = refusal_for(self._groups, group.group_id, empty_id_allowed=True)
+        if error != ErrorCode.NONE:
+            return (yield from offset_fetch_error(group, error, version))
         topics = yield from fetched_offsets(self._groups.get(group.group_id), partitions, require_stable=require_stable)
         return OffsetFetchResponseGroup(group_id=group.group_id, topics=topics, error_code=ErrorCode.NONE)
 

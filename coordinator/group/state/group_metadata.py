@@ -175,7 +175,7 @@ class GroupMetadata:
         """Remove a member or pending member. Its parked requests must have been answered. If it led, another leads."""
         member = self._members.pop(member_id, None)
         if member is not None:
-            self._protocol_support.subtract(member.protocol_names)
+            self._forget_protocols(member)
             if member.is_awaiting_join:
                 self._awaiting_join -= 1
             if member.group_instance_id is not None:
@@ -184,6 +184,14 @@ class GroupMetadata:
             self.leader_id = next(iter(self._members), None)
         self._pending_members.discard(member_id)
         self._pending_sync.discard(member_id)
+
+    def _forget_protocols(self, member: MemberMetadata) -> None:
+        """Names that no member has any more are not kept: a member may come with others each time."""
+        support = self._protocol_support
+        for name in member.protocol_names:
+            support[name] -= 1
+            if not support[name]:
+                del support[name]
 
     def update_member(
         self,
@@ -195,7 +203,7 @@ class GroupMetadata:
         respond: Respond[JoinGroupResponse] | None,
     ) -> None:
         """Apply a rejoin: new metadata, new timeouts, and a join to park (in place of one that was parked before)."""
-        self._protocol_support.subtract(member.protocol_names)
+        self._forget_protocols(member)
         member.protocols = protocols
         self._protocol_support.update(member.protocol_names)
         member.rebalance_timeout_ms = rebalance_timeout_ms

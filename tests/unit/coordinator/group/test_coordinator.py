@@ -2,8 +2,12 @@ from __future__ import annotations
 
 import pytest
 
+from odradek.coordinator.group.context import GroupRequestContext
 from odradek.coordinator.group.group_metadata_manager import GroupMetadataManager
 from odradek.coordinator.group.state.group_states import GroupState
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from odradek.timer.sliced_work import run_through
 from tests.support.transcripts.group_transcript import Transcript
 
 READING = ["heartbeat m1", "sync m1", "leave m1", "commit m1 t-0:1", "fetch g t-0", "describe g", "delete g"]
@@ -83,3 +87,17 @@ def test_one_exception_does_not_end_the_expiry_of_offsets(monkeypatch: pytest.Mo
         transcript.run("wait 10m")
     transcript.run("wait 10m")
     assert len(rounds) == 3
+
+
+def test_members_that_leave_while_their_group_moves_away_are_told_so() -> None:
+    transcript = Transcript()
+    transcript.run("join m1 v=3")
+    transcript.run("wait 1ms")
+    request = LeaveGroupRequest(group_id="g", members=[MemberIdentity(member_id=f"m{n}") for n in range(3)])
+    answers: list[LeaveGroupResponse] = []
+    steps = transcript.coordinator.leave_group(GroupRequestContext("c", "h", 3), request, answers.append)
+    next(steps)
+    next(steps)
+    transcript.coordinator.on_resigned(0, None)
+    run_through(steps)
+    assert answers == [LeaveGroupResponse(error_code=ErrorCode.NOT_COORDINATOR, members=[])]

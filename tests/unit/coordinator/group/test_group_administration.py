@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.coordinator.group.group_administration import describe_group, matches_filters, not_described
+from odradek.coordinator.group.group_administration import describe_group, group_filter, not_described
 from odradek.coordinator.group.state.group_metadata import GroupMetadata
 from odradek.coordinator.group.state.group_states import GroupState
 from odradek.protocol.errors import ErrorCode
@@ -28,7 +28,7 @@ from odradek.timer.clock import ManualClock
 def test_filters(states: list[str], types: list[str], matches: bool) -> None:
     group = GroupMetadata("g", ManualClock())
     request = ListGroupsRequest(states_filter=states, types_filter=types)
-    assert matches_filters(group, request) is matches
+    assert group_filter(request)(group) is matches
 
 
 def test_a_group_that_does_not_exist_is_dead_and_no_error() -> None:

@@ -360,6 +360,19 @@ def test_dropped_groups_are_dead_before_the_log_is_read_again(monkeypatch: pytes
     assert world.groups.get("g0") is not dropped[0]
 
 
+def test_a_deleted_group_has_its_tombstones_before_a_sweep_is_over() -> None:
+    world = World()
+    for number in range(2 * IMMEDIATE_STEPS):
+        world.commit(world.groups.get_or_create(f"g{number}"))
+    world.groups.expire_offsets()
+    assert world.timer.size == 1, "the sweep goes on in the next slice"
+    group = world.groups.get("g0")
+    assert group is not None
+    world.groups.delete(group)
+    assert world.groups.get("g0") is None
+    assert records_of(world)[-1] == (offset_commit_key("g0", T0), None)
+
+
 def test_groups_that_moved_away_are_answered_before_a_sweep_is_over() -> None:
     world = World()
     for number in range(2 * IMMEDIATE_STEPS):

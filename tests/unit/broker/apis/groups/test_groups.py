@@ -137,6 +137,22 @@ def test_list(broker: InProcessBroker, version: int) -> None:
     assert (found.protocol_type, found.group_state) == ("consumer", "Stable" if version >= 4 else "")
 
 
+def test_the_address_of_a_member_is_written_as_java_writes_it(broker: InProcessBroker) -> None:
+    connection = FakeConnection()
+    connection.client_host = "::1"
+    request = build(
+        ApiKey.JOIN_GROUP,
+        group_id="six",
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000,
+        protocol_type="consumer",
+        protocols=[{"name": "range", "metadata": b"m"}],
+    )
+    broker.call(request, 3, connection=connection)
+    (group,) = broker.call(build(ApiKey.DESCRIBE_GROUPS, groups=["six"]), 5).groups  # type: ignore[attr-defined]
+    assert [member.client_host for member in group.members] == ["/0:0:0:0:0:0:0:1"]
+
+
 @pytest.mark.parametrize("version", versions(ApiKey.DELETE_GROUPS))
 def test_group_named_twice_is_deleted_once(broker: InProcessBroker, version: int) -> None:
     busy = f"busy{version}"

@@ -2,8 +2,16 @@ from __future__ import annotations
 
 import pytest
 
+from odradek.coordinator.group.context import GroupRequestContext
 from odradek.coordinator.ports import TransactionalProducer
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+)
+from odradek.timer.sliced_work import run_through
 from tests.support.transcripts.group_transcript import Transcript
 
 
@@ -29,6 +37,19 @@ def test_stability_can_be_required_from_version_7_on(version: int) -> None:
     transcript.run("commit c t-0:5")
     (answer,) = transcript.run(f"fetch g t-0 v={version} stable=1")
     assert answer.endswith("UNSTABLE_OFFSET_COMMIT") is (version >= 7)
+
+
+def test_a_group_that_moves_away_while_its_offsets_are_listed_is_not_one_without_offsets() -> None:
+    transcript = Transcript()
+    transcript.run("commit c t-0:5")
+    topics = [OffsetFetchRequestTopics(name="t", partition_indexes=list(range(100)))]
+    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=topics)])
+    answers: list[OffsetFetchResponse] = []
+    steps = transcript.coordinator.fetch_offsets(GroupRequestContext("c", "h", 8), request, answers.append)
+    next(steps)
+    transcript.coordinator.on_resigned(0, None)
+    run_through(steps)
+    assert [group.error_code for group in answers[0].groups] == [ErrorCode.NOT_COORDINATOR]
 
 
 def test_a_commit_of_nothing_is_answered() -> None:

@@ -89,6 +89,22 @@ def test_everybody_votes_for_a_protocol_all_know(group: GroupMetadata) -> None:
     assert group.select_protocol() == "range"
 
 
+def test_protocols_that_no_member_has_any_more_are_not_kept(group: GroupMetadata) -> None:
+    staying, leaving = member("a", "range", "odd"), member("b", "range", "range", "other")
+    group.add(staying)
+    group.add(leaving)
+    for number in range(3):
+        group.update_member(
+            staying,
+            protocols=(("range", b""), (f"new{number}", b"")),
+            rebalance_timeout_ms=1,
+            session_timeout_ms=1,
+            respond=None,
+        )
+    group.remove("b")
+    assert group._protocol_support == {"range": 1, "new2": 1}
+
+
 def test_between_equals_the_present_protocol_stays(group: GroupMetadata) -> None:
     group.add(member("a", "range", "sticky"))
     group.add(member("b", "sticky", "range"))
