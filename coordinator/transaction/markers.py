@@ -74,6 +74,8 @@ RETRIABLE = frozenset(
     }
 )
 FENCED = frozenset({_E.INVALID_PRODUCER_EPOCH, _E.TRANSACTION_COORDINATOR_FENCED})
+TRIED_AGAIN = frozenset({_E.COORDINATOR_NOT_AVAILABLE, _E.NOT_COORDINATOR})
+"""Errors of the append of a transaction's end, while this broker coordinates it."""
 
 
 class MarkerChannel(Protocol):
@@ -295,10 +297,12 @@ class MarkerSender:
                 self._append_completion(completion)
 
     def _append_completion(self, completion: PendingCompletion) -> None:
-        """Kafka: TransactionMarkerChannelManager.tryAppendToLog."""
+        """Kafka: TransactionMarkerChannelManager.tryAppendToLog, which gives up after an error of the disk: there the
+        directory goes offline, and another coordinator completes the transaction. Here a full disk changes no leader.
+        """
 
         def appended(error: ErrorCode) -> None:
-            if error == _E.COORDINATOR_NOT_AVAILABLE:
+            if error in TRIED_AGAIN and self._is_coordinated(completion):
                 self._to_append.append(completion)
                 self._schedule_retries()
             elif error not in (_E.NONE, _E.NOT_COORDINATOR, _E.COORDINATOR_LOAD_IN_PROGRESS):
@@ -314,7 +318,7 @@ class MarkerSender:
             completion.coordinator_epoch,
             completion.transit,
             appended,
-            keep_pending_on=frozenset({_E.COORDINATOR_NOT_AVAILABLE}),
+            keep_pending_on=TRIED_AGAIN,
         )
 
     # -- trying again ----------------------------------------------------------------------------------------

@@ -91,9 +91,11 @@ def test_markers_for_an_unknown_leader_are_counted_while_they_wait() -> None:
     assert state(world) is TransactionState.COMPLETE_COMMIT
 
 
-def test_an_end_that_is_written_again_is_counted_while_it_waits() -> None:
+@pytest.mark.parametrize("error", ["NOT_ENOUGH_REPLICAS", "KAFKA_STORAGE_ERROR"])
+def test_an_end_that_is_written_again_is_counted_while_it_waits(error: str) -> None:
+    """After an error of the disk, too: it may only be full, and this broker stays the coordinator."""
     world = Transcript()
-    for command in ("init p", "add p t-0", "hold markers", "end p commit", "fail log NOT_ENOUGH_REPLICAS"):
+    for command in ("init p", "add p t-0", "hold markers", "end p commit", f"fail log {error}"):
         world.run(command)
     world.run("release markers")
     assert world.coordinator.markers.append_retries == 1
