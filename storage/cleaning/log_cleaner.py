@@ -271,9 +271,17 @@ class LogCleaner:
         self._schedule_round(0)  # before the run: an error in this log must not stop the rounds
         log = filthiest.log
         if self._may_clean(log):  # it may have changed since it was examined
-            self._guarded(log, lambda log: self._begin_run(self._examine(log)))
+            self._guarded(log, self._begin_run_if_due)
 
     # -- runs ------------------------------------------------------------------------------------------------
+
+    def _begin_run_if_due(self, log: UnifiedLog) -> None:
+        """A truncation since the round looked at the log may have left nothing to clean: a run would find no key, and
+        set the checkpoint to 0.
+        """
+        found = self._examine(log)
+        if found.is_filthier(None):
+            self._begin_run(found)
 
     def _begin_run(self, found: LogToClean) -> None:
         from odradek.storage.cleaning.clean_run import CleanRun

@@ -52,6 +52,8 @@ class LastStop(NamedTuple):
     recovery_points: Mapping[TopicPartition, int]
     log_start_offsets: Mapping[TopicPartition, int]
     high_watermarks: Mapping[TopicPartition, int]
+    first_dirty_offsets: Mapping[TopicPartition, int]
+    """Of compaction; a log whose policy has changed since may have one, too."""
 
 
 def take_last_stop(log_dir: LogDir) -> LastStop:
@@ -61,6 +63,7 @@ def take_last_stop(log_dir: LogDir) -> LastStop:
         recovery_points=log_checkpoints.read(log_dir, checkpoints.RECOVERY_POINT_FILE),
         log_start_offsets=log_checkpoints.read(log_dir, checkpoints.LOG_START_OFFSET_FILE),
         high_watermarks=log_checkpoints.read(log_dir, checkpoints.HIGH_WATERMARK_FILE),
+        first_dirty_offsets=log_checkpoints.read(log_dir, checkpoints.CLEANER_OFFSET_FILE),
     )
 
 
@@ -105,6 +108,7 @@ def open_log(
             environment,
             log_start_offset=0 if last_stop is None else last_stop.log_start_offsets.get(topic_partition, 0),
             recovery_point=0 if last_stop is None else last_stop.recovery_points.get(topic_partition, 0),
+            first_dirty_offset=0 if last_stop is None else last_stop.first_dirty_offsets.get(topic_partition, 0),
             had_clean_shutdown=last_stop is not None and last_stop.was_clean,
             recovered=recovered,
             topic_id=topic_id,

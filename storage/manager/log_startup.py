@@ -390,6 +390,7 @@ class LogStartup:
                 config=self._owner.config_of(stored.topic_partition.topic),
                 log_start_offset=stop.log_start_offsets.get(stored.topic_partition, 0),
                 recovery_point=stop.recovery_points.get(stored.topic_partition, 0),
+                first_dirty_offset=stop.first_dirty_offsets.get(stored.topic_partition, 0),
                 had_clean_shutdown=stop.was_clean,
                 producer_id_expiration_ms=self._environment.producers.producer_id_expiration_ms,
             ),

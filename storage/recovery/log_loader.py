@@ -67,6 +67,7 @@ def load_log(
     *,
     log_start_offset: int = 0,
     recovery_point: int = 0,
+    first_dirty_offset: int = 0,
     had_clean_shutdown: bool = False,
     recovered: ProducerMemory | None = None,
     topic_id: bytes | None = None,
@@ -74,8 +75,9 @@ def load_log(
 ) -> UnifiedLog:
     """Load the log in a directory, which is created if missing; recover it unless the last stop was clean.
 
-    `recovered`: the producer state from a `recovery_job` that recovered the log already. `created_fd`: from
-    `create_segment_files`, which has created the first segment in a new directory.
+    `first_dirty_offset`: compaction may have emptied segments below it. `recovered`: the producer state from a
+    `recovery_job` that recovered the log already. `created_fd`: from `create_segment_files`, which has created the
+    first segment in a new directory.
     Raises: OSError; KafkaError or CorruptRecordError for a log that cannot be loaded.
     """
     if created_fd is None:
@@ -88,6 +90,7 @@ def load_log(
         log_start_offset,
         recovery_point,
         had_clean_shutdown,
+        first_dirty_offset=first_dirty_offset,
         recovered=recovered,
     )
     if created_fd is None:
@@ -149,6 +152,7 @@ class LogLoader:
         recovery_point: int,
         had_clean_shutdown: bool,
         *,
+        first_dirty_offset: int = 0,
         recovered: ProducerMemory | None = None,
         on_progress: Progress | None = None,
     ) -> None:
@@ -159,6 +163,7 @@ class LogLoader:
         self.log_start_offset = log_start_offset
         self.recovery_point = recovery_point
         self.had_clean_shutdown = had_clean_shutdown
+        self._first_dirty_offset = first_dirty_offset
         self.log_end_offset = log_start_offset
         self.segments = LogSegments()
         self.recovered = recovered
@@ -408,8 +413,10 @@ class LogLoader:
             producers.map_end_offset = segment.base_offset
             producers.take_snapshot()
         scan = self._scan(segment, producers)
-        # A loss of power can leave an empty segment; Apache serves such a log with a gap.
-        has_lost_all = not segment.size and not self.config.compact
+        # A loss of power can leave an empty segment; Apache serves such a log with a gap. So can a compaction, also one
+        # before the policy of the topic was changed.
+        may_be_compacted = self.config.compact or segment.base_offset < self._first_dirty_offset
+        has_lost_all = not segment.size and not may_be_compacted
         if following and (
             scan.valid_bytes < segment.size or (has_lost_all and self.recovery_point < following[0].base_offset)
         ):

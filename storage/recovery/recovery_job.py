@@ -35,6 +35,7 @@ class RecoveryJob(NamedTuple):
     config: LogConfig
     log_start_offset: int
     recovery_point: int
+    first_dirty_offset: int
     had_clean_shutdown: bool
     producer_id_expiration_ms: int
 
@@ -64,6 +65,7 @@ def recover_log(job: RecoveryJob, report: Callable[[object], None]) -> ProducerM
         job.log_start_offset,
         job.recovery_point,
         job.had_clean_shutdown,
+        first_dirty_offset=job.first_dirty_offset,
         on_progress=lambda remaining, scanned: report(RecoveryProgress(remaining, scanned)),
     )
     try:

@@ -73,6 +73,7 @@ def recover(directory: Path) -> None:
         config=LogConfig.from_props({}, {}),
         log_start_offset=0,
         recovery_point=0,
+        first_dirty_offset=0,
         had_clean_shutdown=False,
         producer_id_expiration_ms=2**62,
     )

@@ -94,6 +94,7 @@ class Disk:
         clean: bool = False,
         recovery_point: int = 0,
         log_start_offset: int = 0,
+        first_dirty_offset: int = 0,
     ) -> UnifiedLog:
         """Open or create a log as the log manager would."""
         return load_log(
@@ -105,6 +106,7 @@ class Disk:
             had_clean_shutdown=clean,
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
+            first_dirty_offset=first_dirty_offset,
         )
 
 

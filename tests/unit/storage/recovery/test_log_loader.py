@@ -89,15 +89,25 @@ def test_bad_batch_cuts_the_log_there_and_removes_what_follows(killed: Disk) -> 
 
 
 @pytest.mark.parametrize(
-    ("policy", "recovery_point", "left"),
-    [("delete", 3, [0, 1]), ("delete", 4, [0, 1, 4, 5]), ("compact", 3, [0, 1, 4, 5])],
-    ids=["the power took it", "it was flushed so", "it is compacted"],
+    ("policy", "recovery_point", "first_dirty_offset", "left"),
+    [
+        ("delete", 3, 0, [0, 1]),
+        ("delete", 3, 2, [0, 1]),
+        ("delete", 4, 0, [0, 1, 4, 5]),
+        ("compact", 3, 0, [0, 1, 4, 5]),
+        ("delete", 0, 3, [0, 1, 4, 5]),
+    ],
+    ids=["the power took it", "it was dirty", "it was flushed so", "it is compacted", "it was compacted before"],
 )
 def test_segments_after_one_that_lost_all_records_are_removed(
-    killed: Disk, policy: str, recovery_point: int, left: list[int]
+    killed: Disk, policy: str, recovery_point: int, first_dirty_offset: int, left: list[int]
 ) -> None:
     directory(killed).joinpath("00000000000000000002.log").write_bytes(b"")
-    log = Disk(killed.path).log({**SEGMENTS_OF_TWO, "cleanup.policy": policy}, recovery_point=recovery_point)
+    log = Disk(killed.path).log(
+        {**SEGMENTS_OF_TWO, "cleanup.policy": policy},
+        recovery_point=recovery_point,
+        first_dirty_offset=first_dirty_offset,
+    )
     assert [record.offset for record in read_all(log)] == left
     assert ("00000000000000000004.log.deleted" in names(killed)) == (4 not in left)
     assert log.log_end_offset == (6 if 4 in left else 2)

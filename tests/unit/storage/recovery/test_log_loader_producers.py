@@ -112,6 +112,7 @@ def test_what_it_repeats_is_known_as_well_when_a_worker_has_recovered_the_log(ki
         config=LogConfig.from_props({}, {}),
         log_start_offset=0,
         recovery_point=6,
+        first_dirty_offset=0,
         had_clean_shutdown=False,
         producer_id_expiration_ms=2**62,
     )

@@ -35,6 +35,7 @@ def job(path: Path, *, recovery_point: int = 0) -> RecoveryJob:
         config=LogConfig.from_props({}, SEGMENTS_OF_TWO),
         log_start_offset=0,
         recovery_point=recovery_point,
+        first_dirty_offset=0,
         had_clean_shutdown=False,
         producer_id_expiration_ms=86_400_000,
     )
