@@ -363,7 +363,8 @@ class ZooKeeperTree(MetadataTree):
         if self._state is _State.CLOSED:
             return
         self.session_events[SESSION_EVENTS[end]] += 1
-        self._session = session
+        # Only a lost connection leaves a session: Kafka makes a new client otherwise (ZooKeeperClient.reinitialize).
+        self._session = session if end is End.DROPPED else None
         for request in reversed(self._in_flight):
             if request.batch is not None and not self._is_too_large(request):
                 self._waiting.appendleft(request)
@@ -399,7 +400,6 @@ class ZooKeeperTree(MetadataTree):
         return True
 
     async def _renew_session(self) -> None:
-        self._session = None
         self._watches.clear()
         self._fail_all(SessionExpired("", "the session with ZooKeeper expired"))
         for listener in self._listeners:

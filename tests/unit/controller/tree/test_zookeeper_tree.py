@@ -386,6 +386,24 @@ async def test_refused_credentials_are_shown_again_after_a_while(monkeypatch: py
     assert tree.session_id == TWO.id
 
 
+@pytest.mark.parametrize("end", [End.EXPIRED, End.AUTH_FAILED])
+@async_test
+async def test_a_session_that_ends_before_its_first_answer_is_not_asked_for_again(
+    end: End, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(zookeeper_tree, "AUTH_RETRY_S", 0)
+    tree, server = await opened()
+    server.last.events.ended(End.EXPIRED, ONE)
+    await turns()
+    server.last.events.ended(End.DROPPED, TWO)
+    assert server.last.session == TWO
+    server.last.events.ended(end, TWO)
+    await turns()
+    assert server.last.session is None
+    server.last.events.connected(Session(3, b"three", 30))
+    assert tree.session_id == 3
+
+
 @async_test
 async def test_no_answer_at_the_start_is_told_with_the_servers() -> None:
     server = _Server(connection_timeout_ms=1)
