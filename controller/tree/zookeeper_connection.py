@@ -85,7 +85,8 @@ class ConnectionEvents(Protocol):
 class Connection(Protocol):
     """A connection, as `ZooKeeperTree` uses it."""
 
-    def start(self) -> None: ...
+    def start(self) -> None:
+        """Raises OSError or RuntimeError if there is no file descriptor or no thread for it."""
 
     def send(self, request: object, on_answer: Callable[[object], None]) -> None:
         """Send a request. `on_answer` gets the response or the server's error on the loop, in the order of requests."""
@@ -128,7 +129,11 @@ class KazooConnection:
         self._client.add_listener(self._state_changed)
 
     def start(self) -> None:
-        self._client.start_async()
+        try:
+            self._client.start_async()
+        except RuntimeError:
+            self._client.close()
+            raise
 
     def send(self, request: object, on_answer: Callable[[object], None]) -> None:
         # kazoo's own methods hide the stat of some responses, and do not create nodes with null data.

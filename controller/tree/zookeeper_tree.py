@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
@@ -58,8 +59,11 @@ CLOSE_TIMEOUT_S: Final = 5.0
 ABANDON_TIMEOUT_S: Final = 1.0
 """How long `close` waits for kazoo's thread, which may be connecting to a server that does not answer."""
 
-AUTH_RETRY_S: Final = 1.0
-"""The delay before a new attempt after the server has refused the credentials."""
+RETRY_S: Final = 1.0
+"""The delay before a refused session is asked for again, and between the begins of two connections of a session.
+
+ZooKeeper's client waits up to a second before each reconnect.
+"""
 
 SESSION_EVENTS: Final[Mapping[End, str]] = {
     End.DROPPED: "Disconnects",
@@ -151,6 +155,10 @@ class ZooKeeperTree(MetadataTree):
         self._session_id = 0
         self._connection: Connection | None = None
         self._is_connected = False
+        self._began_s = -math.inf
+        """When the last connection began, by the clock of the loop."""
+        self._reconnect: asyncio.TimerHandle | None = None
+        """The delayed begin of a connection."""
         self._opened: asyncio.Future[End | None] = self._loop.create_future()
         """None when the requested session has begun, else how the connection ended."""
         self._ended: asyncio.Future[None] = self._loop.create_future()
@@ -185,9 +193,9 @@ class ZooKeeperTree(MetadataTree):
         return tree
 
     async def connect(self) -> None:
-        """Begin the first session. Raises ConnectionLoss."""
+        """Begin the first session. Raises ConnectionLoss, and what KazooConnection raises."""
         timeout_ms = self._settings.connection_timeout_ms
-        self._connect()
+        self._begin_connection()
         try:
             refused = await asyncio.wait_for(asyncio.shield(self._opened), timeout_ms / 1000)
         except TimeoutError:
@@ -224,6 +232,8 @@ class ZooKeeperTree(MetadataTree):
         if self._state is _State.CLOSED:
             return
         self._state = _State.CLOSED
+        if self._reconnect is not None:
+            self._reconnect.cancel()
         if self._renewal is not None and not self._renewal.done():
             self._renewal.cancel()
             await asyncio.wait([self._renewal])
@@ -331,10 +341,26 @@ class ZooKeeperTree(MetadataTree):
 
     # Connections: implements ConnectionEvents
 
-    def _connect(self) -> None:
+    def _begin_connection(self) -> None:
+        self._began_s = self._loop.time()
+        connection = self._make_connection(self._settings, self._session, self)
+        connection.start()
         self._ended = self._loop.create_future()
-        self._connection = self._make_connection(self._settings, self._session, self)
-        self._connection.start()
+        self._connection = connection
+
+    def _connect(self) -> None:
+        try:
+            self._begin_connection()
+        except (OSError, RuntimeError) as error:  # no free file descriptor, no thread: both pass
+            logger.error("Cannot connect to ZooKeeper at %s: %s. Trying again", self._settings.hosts, error)
+            self._connect_again()
+
+    def _connect_again(self) -> None:
+        wait_s = self._began_s + RETRY_S - self._loop.time()
+        if wait_s > 0:
+            self._reconnect = self._loop.call_later(wait_s, self._connect)
+        else:
+            self._connect()
 
     def connected(self, session: Session) -> None:
         if self._state is _State.CLOSED:
@@ -374,7 +400,7 @@ class ZooKeeperTree(MetadataTree):
             if not self._waits_for_server and self._waiting:
                 path = path_of(self._waiting[0].operation)
                 self._fail_all(ConnectionLoss(path, f"ZooKeeper: the connection was lost, {path}"))
-            self._connect()
+            self._connect_again()
         elif self._state is _State.OPENING:
             self._opened.set_result(end)
         else:
@@ -414,7 +440,7 @@ class ZooKeeperTree(MetadataTree):
             if refused is None:
                 break
             logger.error("ZooKeeper refused a session: %s. Trying again", refused.value)
-            await asyncio.sleep(AUTH_RETRY_S)
+            await asyncio.sleep(RETRY_S)
         for listener in self._listeners:
             self._loop.call_soon(listener.session_started)  # one callback each: an exception does not stop the others
 

@@ -184,6 +184,19 @@ async def test_ending_the_session_asks_the_server(made: list[_Client]) -> None:
 
 
 @async_test
+async def test_what_a_connection_without_a_thread_has_opened_is_closed(
+    made: list[_Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(client: _Client) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(_Client, "start_async", start)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        connect(made)
+    assert made[-1].is_closed
+
+
+@async_test
 async def test_a_thread_that_dies_has_ended(made: list[_Client], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threading, "excepthook", lambda arguments: None)
     _, kazoo, events = connect(made)

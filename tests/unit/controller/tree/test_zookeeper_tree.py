@@ -38,8 +38,13 @@ T = TypeVar("T")
 ONE, TWO = Session(1, b"one", 10), Session(2, b"two", 20)
 
 
+@pytest.fixture(autouse=True)
+def _without_delay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zookeeper_tree, "RETRY_S", 0)
+
+
 @dataclass
-class _Connection:
+class PlayedConnection:
     """One connection of a server whose answers the test gives."""
 
     session: Session | None
@@ -71,23 +76,25 @@ class _Connection:
         return [getattr(request, "path", "") for request, _ in self.asked]
 
 
-class _Server:
+class PlayedServer:
     def __init__(self, **settings: int) -> None:
-        self.connections: list[_Connection] = []
+        self.connections: list[PlayedConnection] = []
         self.settings = ZooKeeperSettings(hosts="zk:2181", chroot="/k", **settings)
 
-    def connect(self, settings: ZooKeeperSettings, session: Session | None, events: ConnectionEvents) -> _Connection:
+    def connect(
+        self, settings: ZooKeeperSettings, session: Session | None, events: ConnectionEvents
+    ) -> PlayedConnection:
         assert settings is self.settings
-        self.connections.append(_Connection(session, events))
+        self.connections.append(PlayedConnection(session, events))
         return self.connections[-1]
 
     @property
-    def last(self) -> _Connection:
+    def last(self) -> PlayedConnection:
         return self.connections[-1]
 
 
-async def opened(waits_for_server: bool = True, **settings: int) -> tuple[ZooKeeperTree, _Server]:
-    server = _Server(**settings)
+async def opened(waits_for_server: bool = True, **settings: int) -> tuple[ZooKeeperTree, PlayedServer]:
+    server = PlayedServer(**settings)
     tree = ZooKeeperTree(server.settings, waits_for_server=waits_for_server, make_connection=server.connect)
     connecting = asyncio.create_task(tree.connect())
     await turns()
@@ -374,39 +381,8 @@ async def test_a_listener_that_fails_does_not_keep_the_next_session_away(caplog:
 
 
 @async_test
-async def test_refused_credentials_are_shown_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(zookeeper_tree, "AUTH_RETRY_S", 0)
-    tree, server = await opened()
-    server.last.events.ended(End.EXPIRED, ONE)
-    await turns()
-    server.last.events.ended(End.AUTH_FAILED, None)
-    await turns()
-    assert len(server.connections) == 3
-    server.last.events.connected(TWO)
-    assert tree.session_id == TWO.id
-
-
-@pytest.mark.parametrize("end", [End.EXPIRED, End.AUTH_FAILED])
-@async_test
-async def test_a_session_that_ends_before_its_first_answer_is_not_asked_for_again(
-    end: End, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(zookeeper_tree, "AUTH_RETRY_S", 0)
-    tree, server = await opened()
-    server.last.events.ended(End.EXPIRED, ONE)
-    await turns()
-    server.last.events.ended(End.DROPPED, TWO)
-    assert server.last.session == TWO
-    server.last.events.ended(end, TWO)
-    await turns()
-    assert server.last.session is None
-    server.last.events.connected(Session(3, b"three", 30))
-    assert tree.session_id == 3
-
-
-@async_test
 async def test_no_answer_at_the_start_is_told_with_the_servers() -> None:
-    server = _Server(connection_timeout_ms=1)
+    server = PlayedServer(connection_timeout_ms=1)
     tree = ZooKeeperTree(server.settings, make_connection=server.connect)
     with pytest.raises(ConnectionLoss, match="no ZooKeeper server at zk:2181 answered within 1 ms"):
         await tree.connect()
@@ -418,23 +394,12 @@ async def test_no_answer_at_the_start_is_told_with_the_servers() -> None:
 
 @async_test
 async def test_refused_credentials_at_the_start_are_told() -> None:
-    server = _Server()
+    server = PlayedServer()
     tree = ZooKeeperTree(server.settings, make_connection=server.connect)
     connecting = await begun(tree.connect())
     server.last.events.ended(End.AUTH_FAILED, None)
     with pytest.raises(ConnectionLoss, match="authentication failed"):
         await connecting
-
-
-@async_test
-async def test_a_connection_that_drops_before_there_is_a_session_is_made_again() -> None:
-    server = _Server()
-    tree = ZooKeeperTree(server.settings, make_connection=server.connect)
-    connecting = await begun(tree.connect())
-    server.last.events.ended(End.DROPPED, None)
-    server.last.events.connected(ONE)
-    await connecting
-    assert len(server.connections) == 2
 
 
 @async_test
@@ -477,7 +442,7 @@ async def test_closing_ends_the_session_and_everything_asked_of_it() -> None:
 async def test_closing_does_not_wait_for_a_server_that_stalls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(zookeeper_tree, "CLOSE_TIMEOUT_S", 0.001)
     monkeypatch.setattr(zookeeper_tree, "ABANDON_TIMEOUT_S", 0.001)
-    monkeypatch.setattr(_Connection, "end_session", lambda connection: connection.steps.append("end session"))
+    monkeypatch.setattr(PlayedConnection, "end_session", lambda connection: connection.steps.append("end session"))
     tree, server = await opened()
     await tree.close()
     assert server.last.steps == ["start", "end session", "abandon"]
