@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from kazoo import exceptions
 from kazoo.client import KazooClient
 from kazoo.handlers.threading import SequentialThreadingHandler
+from kazoo.protocol.connection import ConnectionHandler
 from kazoo.protocol.serialization import CloseInstance, Exists
 from kazoo.protocol.states import Callback, EventType, KazooState, KeeperState, WatchedEvent
 
@@ -122,6 +123,9 @@ class KazooConnection:
             sasl_options=_sasl_options(settings.sasl),
             logger=logger,
         )
+        if settings.sasl is not None:
+            kazoo = self._client._connection
+            self._client._connection = _SaslHandler(self._client, kazoo.retry_sleeper, logger, kazoo.sasl_options)
         if session is not None:
             self._client.last_zxid = session.last_zxid
         # kazoo's initial state is LOST, and it would not report that the session is lost. SUSPENDED makes it report.
@@ -189,6 +193,23 @@ def _sasl_options(sasl: ZooKeeperSasl | None) -> dict[str, object] | None:
     from odradek.controller.tree.zookeeper_sasl import exchange_options
 
     return exchange_options(sasl)
+
+
+class _SaslHandler(ConnectionHandler):  # type: ignore[misc]
+    """kazoo's connection, with ZooKeeper's distinction of a lost connection and refused credentials.
+
+    kazoo takes a connection that is lost during the exchange for refused credentials, and some refusals for bugs.
+
+    ZooKeeper: ZooKeeperSaslClient.respondToServer, ClientCnxn.SendThread.
+    """
+
+    def _authenticate_with_sasl(self, host: str, timeout: float) -> None:
+        try:
+            super()._authenticate_with_sasl(host, timeout)
+        except (exceptions.ZookeeperError, exceptions.SASLException) as error:
+            if isinstance(error.__context__, exceptions.ConnectionDropped):
+                raise error.__context__ from None
+            raise exceptions.AuthFailedError(str(error) or type(error).__name__) from error
 
 
 class _Answer:

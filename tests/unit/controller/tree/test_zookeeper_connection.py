@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import struct
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -64,6 +65,7 @@ class _Client:
 class _Events:
     def __init__(self) -> None:
         self.log: list[object] = []
+        self.when_ended: Callable[[], None] = lambda: None
 
     def connected(self, session: Session) -> None:
         self.log.append(session)
@@ -73,6 +75,7 @@ class _Events:
 
     def ended(self, end: End, session: Session | None) -> None:
         self.log.append((end, session))
+        self.when_ended()
 
 
 @pytest.fixture
@@ -173,6 +176,40 @@ async def test_a_session_that_is_over_is_not_followed_by_another(
     kazoo.ends()
     await hop()
     assert events.log == [(end, ONE)]
+
+
+@pytest.mark.parametrize(
+    ("answer", "end"), [(None, End.DROPPED), (-115, End.AUTH_FAILED), (-124, End.AUTH_FAILED), (-1, End.AUTH_FAILED)]
+)
+@async_test
+async def test_a_lost_connection_during_sasl_does_not_refuse_the_credentials(answer: int | None, end: End) -> None:
+    """A server that accepts the session, and closes the connection or answers an error to the first token."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await _packet(reader)
+        accepted = struct.pack(">iiqi", 0, 6000, 7, 16) + bytes(16)
+        writer.write(struct.pack(">i", len(accepted)) + accepted)
+        xid = (await _packet(reader))[:4]
+        if answer is not None:
+            refusal = xid + struct.pack(">qii", 0, answer, -1)
+            writer.write(struct.pack(">i", len(refusal)) + refusal)
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    hosts = "127.0.0.1:{1}".format(*server.sockets[0].getsockname())
+    sasl = {"mechanism": "DIGEST-MD5", "username": "kafka", "password": "secret"}
+    events = _Events()
+    is_over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    KazooConnection(ZooKeeperSettings(hosts=hosts, sasl=sasl), None, events).start()
+    events.when_ended = lambda: is_over.set_result(None)
+    await is_over
+    assert events.log == [(end, Session(7, bytes(16), 0))]
+    server.close()
+
+
+async def _packet(reader: asyncio.StreamReader) -> bytes:
+    (size,) = struct.unpack(">i", await reader.readexactly(4))
+    return await reader.readexactly(size)
 
 
 @async_test
