@@ -30,6 +30,7 @@ from odradek.controller.tree.metadata_tree import (
     BadArguments,
     ConnectionLoss,
     Create,
+    Exists,
     GetData,
     MetadataTree,
     NodeExists,
@@ -205,11 +206,18 @@ class ZooKeeperTree(MetadataTree):
             raise ConnectionLoss("", f"ZooKeeper at {self._settings.hosts}: {refused.value}")
 
     async def create_chroot(self) -> None:
-        """Create the chroot, the parent of all nodes, if it does not exist."""
+        """Create the chroot, the parent of all nodes, if it does not exist.
+
+        Only what is missing: ZooKeeper refuses to create a node that exists below a parent whose ACL forbids it.
+
+        Kafka: KafkaZkClient.apply.
+        """
         names = self._settings.chroot.split("/")[1:]
         paths = ["/" + "/".join(names[:depth]) for depth in range(1, len(names) + 1)]
         from_root = ZooKeeperRequests("", sets_acl=self._settings.sets_acl)
-        for result in await self._submit([Create(path) for path in paths], from_root):
+        stats = await self._submit([Exists(path) for path in paths], from_root)
+        missing = [path for path, stat in zip(paths, stats, strict=True) if stat is None]
+        for result in await self._submit([Create(path) for path in missing], from_root):
             if isinstance(result, TreeError) and not isinstance(result, NodeExists):
                 raise result
 

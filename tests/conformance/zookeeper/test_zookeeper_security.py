@@ -5,10 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from kazoo.client import KazooClient
+from kazoo.security import make_acl
 
 from odradek.broker.security.sasl.zookeeper_login import DIGEST_MODULE
 from odradek.controller.tree.metadata_tree import ConnectionLoss, Create, Exists, GetData, NoNode, SetData, TreeError
@@ -151,6 +154,21 @@ async def test_a_wrong_password_is_told(guarded: Guarded) -> None:
     settings = ZooKeeperSettings(hosts=guarded.address, sasl={**SASL, "password": "wrong"})
     with pytest.raises(ConnectionLoss, match="authentication failed"):
         await ZooKeeperTree.open(settings)
+
+
+@async_test
+async def test_a_chroot_below_a_node_that_others_own_is_used(guarded: Guarded) -> None:
+    with closing(KazooClient(guarded.address)) as owner:
+        owner.start()
+        owner.create("/owned", acl=[make_acl("world", "anyone", read=True)])
+        owner.create("/shared/kafka", makepath=True)
+        owner.set_acls("/shared", [make_acl("world", "anyone", read=True)])
+        owner.stop()
+    tree = await ZooKeeperTree.open(ZooKeeperSettings(hosts=guarded.address, chroot="/shared/kafka"))
+    await tree.run(Create("/brokers"))
+    await tree.close()
+    with pytest.raises(TreeError, match="NoAuth"):
+        await ZooKeeperTree.open(ZooKeeperSettings(hosts=guarded.address, chroot="/owned/kafka"))
 
 
 @async_test

@@ -77,9 +77,9 @@ class PlayedConnection:
 
 
 class PlayedServer:
-    def __init__(self, **settings: int) -> None:
+    def __init__(self, chroot: str = "/k", **settings: int) -> None:
         self.connections: list[PlayedConnection] = []
-        self.settings = ZooKeeperSettings(hosts="zk:2181", chroot="/k", **settings)
+        self.settings = ZooKeeperSettings(hosts="zk:2181", chroot=chroot, **settings)
 
     def connect(
         self, settings: ZooKeeperSettings, session: Session | None, events: ConnectionEvents
@@ -93,8 +93,10 @@ class PlayedServer:
         return self.connections[-1]
 
 
-async def opened(waits_for_server: bool = True, **settings: int) -> tuple[ZooKeeperTree, PlayedServer]:
-    server = PlayedServer(**settings)
+async def opened(
+    waits_for_server: bool = True, chroot: str = "/k", **settings: int
+) -> tuple[ZooKeeperTree, PlayedServer]:
+    server = PlayedServer(chroot, **settings)
     tree = ZooKeeperTree(server.settings, waits_for_server=waits_for_server, make_connection=server.connect)
     connecting = asyncio.create_task(tree.connect())
     await turns()
@@ -412,16 +414,31 @@ async def test_requests_fail_with_the_connection_where_nobody_wants_to_wait() ->
 
 
 @async_test
-async def test_the_chroot_is_made_from_the_root() -> None:
+async def test_what_is_missing_of_the_chroot_is_created() -> None:
+    tree, server = await opened(chroot="/a/b/c")
+    making = await begun(tree.create_chroot())
+    assert [request for request, _ in server.last.asked] == [
+        serialization.Exists(path, False) for path in ("/a", "/a/b", "/a/b/c")
+    ]
+    for stat in (STAT, None, None):
+        server.last.answer(stat)
+    await turns()
+    assert [
+        (type(request).__name__, path) for (request, _), path in zip(server.last.asked, server.last.paths, strict=True)
+    ] == [("Create2", "/a/b"), ("Create2", "/a/b/c")]
+    server.last.answer(exceptions.NodeExistsError())
+    server.last.answer(exceptions.NoAuthError())
+    with pytest.raises(TreeError, match="NoAuthError for /a/b/c"):
+        await making
+
+
+@async_test
+async def test_a_chroot_that_exists_is_not_created_again() -> None:
     tree, server = await opened()
     making = await begun(tree.create_chroot())
-    assert server.last.paths == ["/k"]
-    server.last.answer(exceptions.NodeExistsError())
+    server.last.answer(STAT)
     await making
-    making = await begun(tree.create_chroot())
-    server.last.answer(exceptions.NoAuthError())
-    with pytest.raises(TreeError, match="NoAuthError for /k"):
-        await making
+    assert server.last.asked == []
 
 
 @async_test
