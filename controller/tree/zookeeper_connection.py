@@ -28,13 +28,12 @@ from kazoo.protocol.serialization import CloseInstance, Exists
 from kazoo.protocol.states import Callback, EventType, KazooState, KeeperState, WatchedEvent
 
 from odradek.controller.tree.metadata_tree import WatchEvent, WatchEventType
-from odradek.controller.tree.zookeeper_tls import tls_context
+from odradek.controller.tree.zookeeper_tls import BadTls, tls_context
 
 if TYPE_CHECKING:
-    import ssl
     import threading
 
-    from odradek.controller.tree.zookeeper_settings import ZooKeeperSasl, ZooKeeperSettings
+    from odradek.controller.tree.zookeeper_settings import ZooKeeperSasl, ZooKeeperSettings, ZooKeeperTls
 
 RECONNECT: Final = {"max_tries": -1, "delay": 0.1, "max_delay": 1.0}
 """Retries without end until a server answers; delays in seconds. ZooKeeper's client also waits up to a second."""
@@ -112,8 +111,8 @@ class KazooConnection:
         self._events = events
         self._end = End.DROPPED
         self._session = session
-        tls = None if settings.tls is None else tls_context(settings.tls)
-        self._handler = _LoopHandler(self._watch_event, self._work_is_over, len(settings.hosts.split(",")), tls)
+        host_count = len(settings.hosts.split(","))
+        self._handler = _LoopHandler(self._watch_event, self._work_is_over, host_count, settings.tls)
         self._client = KazooClient(
             settings.hosts,
             timeout=settings.session_timeout_ms / 1000,
@@ -237,7 +236,7 @@ class _LoopHandler(SequentialThreadingHandler):  # type: ignore[misc]
         on_watch_event: Callable[[WatchedEvent], None],
         on_end: Callable[[], None],
         host_count: int,
-        tls: ssl.SSLContext | None,
+        tls: ZooKeeperTls | None,
     ) -> None:
         super().__init__()
         self._on_watch_event = on_watch_event
@@ -281,11 +280,15 @@ class _LoopHandler(SequentialThreadingHandler):  # type: ignore[misc]
 
     def create_connection(self, address: tuple[str, int], hostname: str, timeout: float, **_: object) -> socket.socket:
         """Connect with a part of the timeout, so that all servers can be tried within the session timeout."""
+        try:
+            context = None if self._tls is None else tls_context(self._tls)
+        except BadTls as error:  # perhaps the files are being replaced
+            raise exceptions.ConnectionDropped(str(error)) from error
         connection = socket.create_connection(address, timeout / self._host_count)
         try:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if self._tls is not None:
-                connection = self._tls.wrap_socket(connection, server_hostname=hostname)
+            if context is not None:
+                connection = context.wrap_socket(connection, server_hostname=hostname)
             self._socket = connection
             if self._is_disconnected:
                 raise ConnectionAbortedError(f"stopped while connecting to {hostname}")

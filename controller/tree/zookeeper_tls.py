@@ -6,7 +6,6 @@ and, if revocation is checked, the revocation lists. Corresponds to ZooKeeper's 
 
 from __future__ import annotations
 
-import functools
 import ssl
 from typing import TYPE_CHECKING, Final
 
@@ -31,9 +30,11 @@ class BadTls(TreeError):
         super().__init__("", f"TLS to ZooKeeper: {reason}")
 
 
-@functools.lru_cache(maxsize=8)
 def tls_context(tls: ZooKeeperTls) -> ssl.SSLContext:
-    """The context for all connections with these settings; reads the files once. Raises BadTls."""
+    """The context for one connection: the stores may be replaced while the broker runs. Raises BadTls.
+
+    ZooKeeper: ClientCnxnSocketNetty.ZKClientPipelineFactory.initSSL.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     versions = sorted(_version(protocol) for protocol in tls.protocols)
     context.minimum_version, context.maximum_version = versions[0], versions[-1]

@@ -45,6 +45,7 @@ from odradek.controller.tree.zookeeper_connection import Connection, ConnectionE
 from odradek.controller.tree.zookeeper_multi_read import READS_TOGETHER_MIN, ReadTogether
 from odradek.controller.tree.zookeeper_requests import ZooKeeperRequests, path_of, size_bytes
 from odradek.controller.tree.zookeeper_settings import REQUESTS_IN_FLIGHT_MAX
+from odradek.controller.tree.zookeeper_tls import tls_context
 from odradek.controller.tree.zookeeper_watches import Watches
 from odradek.timer.histogram import Histogram
 
@@ -194,8 +195,10 @@ class ZooKeeperTree(MetadataTree):
         return tree
 
     async def connect(self) -> None:
-        """Begin the first session. Raises ConnectionLoss, and what KazooConnection raises."""
+        """Begin the first session. Raises ConnectionLoss, BadTls, and what `Connection.start` raises."""
         timeout_ms = self._settings.connection_timeout_ms
+        if self._settings.tls is not None:
+            tls_context(self._settings.tls)
         self._begin_connection()
         try:
             refused = await asyncio.wait_for(asyncio.shield(self._opened), timeout_ms / 1000)

@@ -7,6 +7,7 @@ import os
 import struct
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from kazoo.protocol.states import Callback, EventType, KazooState, KeeperState, 
 from odradek.controller.tree import zookeeper_connection
 from odradek.controller.tree.metadata_tree import WatchEvent, WatchEventType
 from odradek.controller.tree.zookeeper_connection import End, KazooConnection, Session
-from odradek.controller.tree.zookeeper_settings import ZooKeeperSettings
+from odradek.controller.tree.zookeeper_settings import ZooKeeperSettings, ZooKeeperTls
 from tests.support.async_test import async_test
 
 ONE = Session(1, b"one", 10)
@@ -90,9 +91,11 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[_Client]:
     return clients
 
 
-def connect(made: list[_Client], session: Session | None = None) -> tuple[KazooConnection, _Client, _Events]:
+def connect(
+    made: list[_Client], session: Session | None = None, tls: ZooKeeperTls | None = None
+) -> tuple[KazooConnection, _Client, _Events]:
     events = _Events()
-    connection = KazooConnection(ZooKeeperSettings(hosts="a:1,b:2", session_timeout_ms=6000), session, events)
+    connection = KazooConnection(ZooKeeperSettings(hosts="a:1,b:2", session_timeout_ms=6000, tls=tls), session, events)
     connection.start()
     return connection, made[-1], events
 
@@ -286,6 +289,26 @@ async def test_abandoned_connections_end_now_or_as_soon_as_they_are_there(
     with pytest.raises(ConnectionAbortedError):
         kazoo.handler.create_connection(("127.0.0.1", 1), "a", 6.0)
     assert kazoo.handler._socket.steps == [no_delay, "close"]
+
+
+@async_test
+async def test_each_attempt_reads_the_stores(
+    made: list[_Client], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """kazoo tries again after ConnectionDropped; the next attempt may find other files."""
+
+    class Context:
+        def wrap_socket(self, connection: _Socket, server_hostname: str) -> _Socket:
+            connection.steps.append(server_hostname)
+            return connection
+
+    monkeypatch.setattr(zookeeper_connection.socket, "create_connection", _Socket)
+    tls = ZooKeeperTls(trusted_certificates=str(tmp_path / "store.pem"))
+    _, kazoo, _ = connect(made, tls=tls)
+    with pytest.raises(exceptions.ConnectionDropped, match=r"cannot use .*store\.pem"):
+        kazoo.handler.create_connection(("127.0.0.1", 1), "a", 6.0)
+    monkeypatch.setattr(zookeeper_connection, "tls_context", {tls: Context()}.get)
+    assert kazoo.handler.create_connection(("127.0.0.1", 1), "a", 6.0).steps[1:] == ["a"]
 
 
 @async_test

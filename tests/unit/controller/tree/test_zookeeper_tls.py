@@ -7,6 +7,7 @@ import pytest
 
 from odradek.controller.tree.zookeeper_settings import ZooKeeperTls
 from odradek.controller.tree.zookeeper_tls import BadTls, tls_context
+from tests.support.certificates import Authority
 
 
 def test_the_defaults_are_kafkas() -> None:
@@ -54,3 +55,12 @@ def test_a_file_that_is_no_store_is_told(tmp_path: Path) -> None:
     for tls in (ZooKeeperTls(trusted_certificates=str(store)), ZooKeeperTls(key_and_certificates=str(store))):
         with pytest.raises(BadTls, match=r"cannot use .*store\.pem"):
             tls_context(tls)
+
+
+def test_the_stores_are_read_for_each_connection(tmp_path: Path) -> None:
+    store = tmp_path / "store.pem"
+    tls = ZooKeeperTls(trusted_certificates=str(store))
+    for name in ("old", "new"):
+        Authority(name).write_pem(store)
+        (certificate,) = tls_context(tls).get_ca_certs()
+        assert certificate["subject"] == ((("commonName", name),),)
