@@ -6,8 +6,10 @@ and requests only `put` events.
 
 Every broker has a controller; one of them is active and has a `Controllership` with all its state. A write that is
 refused because its fencing token is stale (ControllerMoved) ends the event, and the broker checks whether it is still
-the controller. When the session is lost, the queue is cleared and the broker resigns *before* a new session begins;
-then it registers again, with a new broker epoch, and takes part in the election.
+the controller. If a write finds no space (StorageFull), the controller resigns, and takes part in the election again
+until there is space; the new controllership finds in the tree what is not done. When the session is lost, the queue is
+cleared and the broker resigns *before* a new session begins; then it registers again, with a new broker epoch, and
+takes part in the election.
 
 Kafka: KafkaController.
 """
@@ -27,7 +29,14 @@ from odradek.controller.event_manager import ControllerEventManager, FutureReply
 from odradek.controller.model.broker_info import NO_CONTROLLER
 from odradek.controller.model.controller_config import ControllerConfig
 from odradek.controller.model.controller_moved import ControllerMoved
-from odradek.controller.tree.metadata_tree import MetadataTree, SessionExpired, TreeError, WatchEvent, WatchEventType
+from odradek.controller.tree.metadata_tree import (
+    MetadataTree,
+    SessionExpired,
+    StorageFull,
+    TreeError,
+    WatchEvent,
+    WatchEventType,
+)
 from odradek.controller.znodes import znodes
 from odradek.controller.znodes.election import delete_controller, register_controller
 from odradek.controller.znodes.features import update_features
@@ -236,10 +245,14 @@ class Controller:
             # An Expire event follows; it resigns and registers again.
             ev.preempt(event)
         except Exception as error:
-            logger.error("Error processing event %s", event, exc_info=error)
+            is_full = isinstance(error, StorageFull)
+            logger.error("Error processing event %s%s", event, f": {error}" if is_full else "", exc_info=not is_full)
             ev.fail(event, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
-            if self._controllership is not None and not self._controllership.batch.is_empty:
-                # Some state changes were not sent to the brokers; a new election sends everything again.
+            if self._controllership is None:
+                if is_full:  # nobody else would repeat the election
+                    self._timer.schedule(FAILOVER_RETRY_MS, lambda: self.put(event))
+            elif is_full or not self._controllership.batch.is_empty:
+                # Some state changes were not written or sent to the brokers; a new election makes all of them again.
                 logger.error("Forcing the controller to resign, because not all state changes were sent to the brokers")
                 await self._recover(self._trigger_controller_move())
 
@@ -427,7 +440,7 @@ class Controller:
             return
         self.active_controller_id = NO_CONTROLLER
         self._resign()
-        await delete_controller(self.client, controllership.fence)
+        self.put(ev.DeleteController(controllership.fence))
 
     def _resign(self) -> None:
         if self._rebalance_task is not None:

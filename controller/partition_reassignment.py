@@ -37,7 +37,7 @@ from odradek.controller.model.replica import PartitionAndReplica
 from odradek.controller.states.leader_election import ElectionStrategy
 from odradek.controller.states.partition_states import PartitionState, StateChangeFailed
 from odradek.controller.states.replica_states import ReplicaState
-from odradek.controller.tree.metadata_tree import SessionExpired, TreeError
+from odradek.controller.tree.metadata_tree import SessionExpired, StorageFull, TreeError
 from odradek.controller.znodes import znodes
 from odradek.controller.znodes.znode_json import BadZnode
 from odradek.protocol.codec.limits import MAX_STRING_BYTES
@@ -183,10 +183,13 @@ async def _maybe_trigger_reassignments(
 async def _advance(
     controllership: Controllership, partition: TopicPartition, reassignment: ReplicaAssignment
 ) -> KafkaError | None:
-    """Take the next step of a reassignment. An error does not stop other reassignments or the failover."""
+    """Take the next step of a reassignment. An error does not stop other reassignments or the failover.
+
+    Without space the controller resigns, and takes the step after its next election.
+    """
     try:
         await on_partition_reassignment(controllership, partition, reassignment)
-    except SessionExpired:
+    except (SessionExpired, StorageFull):
         raise
     except (StateChangeFailed, TreeError, BadZnode) as error:
         logger.error("Error completing reassignment of partition %s: %r", partition, error)

@@ -2,16 +2,27 @@ from __future__ import annotations
 
 import asyncio
 import pkgutil
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import pytest
 
-from odradek.controller.controller import FAILOVER_RETRY_MS
+from odradek.controller.controller import FAILOVER_RETRY_MS, Controller
 from odradek.controller.events import ElectionType, TopicChange
 from odradek.controller.model.controller_moved import ControllerMoved
 from odradek.controller.model.reassignment import ReplicaAssignment
 from odradek.controller.states.partition_states import PartitionState
-from odradek.controller.tree.metadata_tree import ConnectionLoss, Create, CreateMode, SetData
+from odradek.controller.tree.embedded_tree import EmbeddedTree
+from odradek.controller.tree.metadata_tree import (
+    ConnectionLoss,
+    Create,
+    CreateMode,
+    Delete,
+    Multi,
+    Operation,
+    SetData,
+    StorageFull,
+)
 from odradek.controller.znodes import topic_nodes, znodes
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.leader_and_isr import LeaderAndIsrRequest
@@ -19,7 +30,7 @@ from odradek.protocol.messages.stop_replica import StopReplicaRequest
 from odradek.protocol.messages.update_metadata import UpdateMetadataRequest
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.async_test import async_test
-from tests.support.clusters.controller_cluster import controller_cluster
+from tests.support.clusters.controller_cluster import ControllerCluster, controller_cluster
 
 T0 = TopicPartition("t", 0)
 
@@ -152,6 +163,74 @@ def test_an_election_without_a_controller_is_repeated(
 
     monkeypatch.setattr(step, fail_once)
     check()
+
+
+def without_space(monkeypatch: pytest.MonkeyPatch, tree: EmbeddedTree, refused: Collection[int]) -> None:
+    """The writes with these numbers find no space."""
+    submit, count = tree.submit, 0
+
+    async def submit_with_space(operations: Sequence[Operation[object]]) -> list[object]:
+        nonlocal count
+        if any(isinstance(operation, Create | SetData | Delete | Multi) for operation in operations):
+            count += 1
+            if count in refused:
+                raise StorageFull("", "there is no space")
+        return await submit(operations)
+
+    monkeypatch.setattr(tree, "submit", submit_with_space)
+
+
+async def wait_for_election(cluster: ControllerCluster, controller: Controller) -> int:
+    """How many times the delay of an election has passed."""
+    for number in range(5):
+        if controller.is_active:
+            return number
+        cluster.clock.advance(FAILOVER_RETRY_MS)
+        cluster.timer.advance()
+        await cluster.settle()
+    raise AssertionError("nobody is elected")
+
+
+@pytest.mark.parametrize(
+    ("refused", "delays"),
+    [
+        pytest.param({1}, 0, id="change of state"),
+        pytest.param({1, 2, 3}, 2, id="deletion of /controller"),
+        pytest.param({1, 3, 4}, 2, id="election"),
+        pytest.param({1, 4}, 1, id="failover"),
+        pytest.param({1, 4, 5}, 2, id="failover and deletion of /controller"),
+    ],
+)
+def test_a_controller_whose_writes_find_no_space_is_elected_again(
+    refused: Collection[int], delays: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @async_test
+    async def check() -> None:
+        async with controller_cluster() as cluster:
+            controller = await cluster.start(1)
+            await cluster.start(2)
+            await cluster.create("t", {0: [2, 1]})
+            tree = cluster.brokers[1].tree
+            assert tree is not None
+            without_space(monkeypatch, tree, refused)
+            await cluster.kill(2)
+            assert await wait_for_election(cluster, controller) == delays
+            leader, isr, _, _ = await cluster.state("t")
+            assert (leader, isr) == (1, (1,))
+
+    check()
+
+
+@async_test
+async def test_a_registration_that_finds_no_space_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with controller_cluster() as cluster:
+        controller = await cluster.start(1)
+        tree = cluster.brokers[1].tree
+        assert tree is not None
+        without_space(monkeypatch, tree, {1})
+        await cluster.expire(1)
+        assert await wait_for_election(cluster, controller) == 1
+        assert await controller.client.exists(znodes.broker_id_path(1))
 
 
 @async_test
