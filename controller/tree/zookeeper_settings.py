@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias
 
+from odradek.controller.tree.metadata_tree import BadArguments, check_path
+
 SESSION_TIMEOUT_MS: Final = 18_000
 """The default of zookeeper.session.timeout.ms and zookeeper.connection.timeout.ms."""
 
@@ -62,10 +64,17 @@ class ZooKeeperSettings:
 
 
 def hosts_and_chroot(connect: str) -> tuple[str, str]:
-    """The servers and the chroot ("" for none) of `host:port,host:port/chroot`. Raises ValueError."""
-    hosts, slash, chroot = connect.partition("/")
-    hosts = ",".join(host.strip() for host in hosts.split(","))
-    chroot = (slash + chroot).rstrip("/")
-    if not all(hosts.split(",")) or "//" in chroot:
+    """The servers and the chroot ("" for none) of `host:port,host:port/chroot`. Raises ValueError.
+
+    ZooKeeper: ConnectStringParser.
+    """
+    listed, slash, path = connect.partition("/")
+    hosts = [host.strip() for host in listed.split(",")]
+    chroot = slash + path if path else ""
+    if not any(hosts):
         raise ValueError(f"{connect}: expected host:port[,host:port][/chroot]")
-    return hosts, chroot
+    try:
+        check_path(chroot or "/")
+    except BadArguments as error:
+        raise ValueError(f"{connect}: {error}") from error
+    return ",".join(filter(None, hosts)), chroot

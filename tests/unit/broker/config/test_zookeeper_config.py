@@ -38,8 +38,8 @@ def test_times_and_limits() -> None:
 
 
 def test_a_malformed_connection_string_is_refused_by_name() -> None:
-    with pytest.raises(StartupError, match=r"zookeeper\.connect=a:1,,b:2: expected host:port"):
-        settings({"zookeeper.connect": "a:1,,b:2"})
+    with pytest.raises(StartupError, match=r"zookeeper\.connect=,/kafka: expected host:port"):
+        settings({"zookeeper.connect": ",/kafka"})
 
 
 def test_tls_is_off_whatever_else_is_set() -> None:
@@ -162,7 +162,7 @@ def test_settings_of_the_zookeeper_of_acls_come_before_those_of_the_broker() -> 
     ("key", "text", "message"),
     [
         ("session.timeout.ms", "soon", "authorizer.zookeeper.session.timeout.ms: Invalid value soon"),
-        ("url", "a:1,,b:2", "authorizer.zookeeper.url=a:1,,b:2: expected host:port"),
+        ("url", ",/kafka", "authorizer.zookeeper.url=,/kafka: expected host:port"),
         ("ssl.client.enable", "perhaps", "authorizer.zookeeper.ssl.client.enable: Invalid value perhaps"),
     ],
 )
