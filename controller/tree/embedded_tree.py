@@ -7,15 +7,17 @@ change. The thread also has the watch tables, so that reading a node and setting
 `EmbeddedTree` is one client of a database, with its session. A broker has one; a simulated cluster opens one per
 broker over the same database, and the brokers see each other's ephemeral nodes as in ZooKeeper.
 
-On a full disk, writes fail with StorageFull: the transaction is rolled back, and the watches it has fired are set
-again. After any other failure of SQLite (an I/O error) the database stops: every waiting and later batch fails with
-ConnectionLoss, and `on_failure` is called once, on the loop, so that the broker can stop cleanly.
+On a full disk, or with a quota that is used up, writes fail with StorageFull: the transaction is rolled back, and the
+watches it has fired are set again. After any other failure of SQLite (an I/O error) the database stops: every waiting
+and later batch fails with ConnectionLoss, and `on_failure` is called once, on the loop, so that the broker can stop
+cleanly.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import threading
 from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
@@ -33,6 +35,7 @@ from odradek.controller.tree.metadata_tree import (
     WatchEvent,
 )
 from odradek.controller.tree.tree_watches import TreeWatches
+from odradek.storage.disk.disk_space import is_no_space
 
 if TYPE_CHECKING:
     from odradek.controller.tree.tree_store import TreeStore
@@ -42,6 +45,9 @@ METADATA_FILE: Final = "odradek-metadata.db"
 """The file name of the database in `metadata.dir`."""
 
 BATCHES_PER_TRANSACTION_MAX: Final = 64
+
+PROBE_BYTES: Final = 64 * 1024
+"""More than the last write that SQLite tried, of one page: that one did not fit."""
 
 logger = logging.getLogger("odradek.controller")
 
@@ -184,7 +190,9 @@ class TreeDatabase:
             settlements = [(batch.future, self._apply(store, batch, deliveries)) for batch in batches]
             store.commit()
         except sqlite3.OperationalError as error:
-            if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_FULL:
+            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK)
+            is_full = code == sqlite3.SQLITE_FULL or (_is_io_error(code) and _is_without_space(self._path))
+            if not is_full:
                 raise
             logger.error("No space to write the metadata tree %s. Free space on its file system", self._path)
             store.rollback()
@@ -268,6 +276,29 @@ class TreeDatabase:
         for batch in waiting:
             self._settle(batch.future, ConnectionLoss("", f"the metadata tree failed: {error}"))
         self._on_failure(error)
+
+
+def _is_io_error(code: int) -> bool:
+    import sqlite3
+
+    return code & 0xFF == sqlite3.SQLITE_IOERR  # the other bits say which call has failed
+
+
+def _is_without_space(path: str) -> bool:
+    """Whether a file beside the database cannot take a few pages.
+
+    For SQLite, a quota that is used up (EDQUOT) is an I/O error like that of a broken disk.
+    """
+    import tempfile
+
+    try:
+        with tempfile.TemporaryFile(dir=os.path.dirname(os.path.abspath(path))) as probe:
+            probe.write(bytes(PROBE_BYTES))
+            probe.flush()
+            os.fsync(probe.fileno())
+    except OSError as error:
+        return is_no_space(error)
+    return False
 
 
 class EmbeddedTree(MetadataTree):

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
+import resource
 import sqlite3
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odradek.controller.tree import tree_store
-from odradek.controller.tree.embedded_tree import EmbeddedTree, TreeDatabase
+from odradek.controller.tree.embedded_tree import PROBE_BYTES, EmbeddedTree, TreeDatabase
 from odradek.controller.tree.metadata_tree import (
     BadArguments,
     ConnectionLoss,
@@ -338,6 +341,42 @@ async def test_a_full_disk_refuses_writes_and_lives(tmp_path: Path, small_store:
     assert (await tree.run(GetData("/a"))).data == b"fits!!"
     assert not failures
     await database.close()
+
+
+@pytest.mark.parametrize("error", [errno.EDQUOT, errno.EIO])
+@async_test
+async def test_a_quota_that_is_used_up_is_a_full_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int
+) -> None:
+    """A limit of the size of files stands for the quota: SQLite reports both as an I/O error."""
+    failures: list[BaseException] = []
+    path = tmp_path / "metadata.db"
+    database = await TreeDatabase.open(str(path), ManualClock(), failures.append)
+    tree = await database.connect()
+    await tree.run(Create("/a", bytes(2 * PROBE_BYTES)))  # so that the probe is within the limit
+
+    def fsync(descriptor: int) -> None:
+        raise OSError(error, os.strerror(error))
+
+    with monkeypatch.context() as patch, files_of_at_most(path.with_name("metadata.db-wal").stat().st_size):
+        patch.setattr(os, "fsync", fsync)
+        with pytest.raises(StorageFull if error == errno.EDQUOT else ConnectionLoss):
+            await tree.run(SetData("/a", bytes(500_000)))
+    if error == errno.EDQUOT:
+        assert (await tree.run(GetData("/a"))).data == bytes(2 * PROBE_BYTES)
+        await tree.run(SetData("/a", bytes(500_000)))
+    assert len(failures) == (error == errno.EIO)
+    await database.close()
+
+
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @async_test
