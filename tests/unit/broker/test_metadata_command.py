@@ -138,7 +138,7 @@ def test_database_of_a_living_broker_is_refused(
     [
         ("zookeeper://h:1", ("h:1", "")),
         ("zookeeper://h:1,g/", ("h:1,g", "")),
-        ("zookeeper://[::1]:2181/a/b/", ("[::1]:2181", "/a/b")),
+        ("zookeeper://[::1]:2181,,h/a/b", ("[::1]:2181,h", "/a/b")),
     ],
 )
 def test_locations(location: str, expected: tuple[str, str]) -> None:
@@ -146,7 +146,7 @@ def test_locations(location: str, expected: tuple[str, str]) -> None:
     assert (settings.hosts, settings.chroot) == expected
 
 
-@pytest.mark.parametrize("location", ["zookeeper://", "zookeeper:///kafka", "zookeeper://h:1,,g:2", "zookeeper://h//a"])
+@pytest.mark.parametrize("location", ["zookeeper://", "zookeeper:///kafka", "zookeeper://h:1/a/", "zookeeper://h//a"])
 def test_locations_that_are_none(location: str) -> None:
     with pytest.raises(CopyRefused, match="expected zookeeper://"):
         zookeeper_settings(location, {})

@@ -6,7 +6,6 @@ import errno
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -341,31 +340,6 @@ def test_truncation_cancels_and_moves_the_checkpoint_down(world: World) -> None:
     assert world.checkpoint() == ["a 0 2"]
     world.finish()
     assert world.log(A0).log_end_offset == 2
-
-
-def test_a_log_that_is_truncated_at_the_end_of_its_round_keeps_its_checkpoint(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    world.fill(A0)
-    world.settle()
-    world.finish()
-    world.fill(A0)
-    visit = world.cleaner._visits.visit
-
-    def visit_and_truncate(
-        logs: list[UnifiedLog], each: Callable[[UnifiedLog], None], ended: Callable[[], None]
-    ) -> None:
-        def truncate() -> None:
-            world.manager.truncate_to({A0: 3})
-            ended()
-
-        visit(logs, each, truncate)
-
-    monkeypatch.setattr(world.cleaner, "_visits", SimpleNamespace(visit=visit_and_truncate))
-    world.broker.disk.advance(BACKOFF_MS)
-    assert world.log(A0).log_end_offset == 3
-    assert world.cleaning == []
-    assert world.checkpoint() == ["a 0 3"]
 
 
 def test_truncation_of_the_active_segment_is_no_matter(world: World) -> None:
