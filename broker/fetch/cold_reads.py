@@ -49,6 +49,11 @@ _CHUNK_BYTES: Final = 256 * 1024
 Lookup: TypeAlias = "tuple[TopicPartition, int]"
 """Of a timestamp in a partition: a time in ms, or one of `SpecialTimestamp`."""
 
+Begin: TypeAlias = "Callable[[], Callable[[], None] | None]"
+"""Called when the reads begin: returns the read for the I/O pool, None if it is left out. No file is pinned before: one
+may ask what must be read, and not read it.
+"""
+
 ROUNDS: Final = 2
 """First the index is read, then the headers at the position that it gives."""
 
@@ -70,7 +75,7 @@ class ColdReads:
     ) -> Callable[[Callable[[], None]], None] | None:
         """What reads ahead for `fetches` and calls its argument then; None if they can be read at once."""
         cold: list[PartitionFetch] = []
-        reads: list[Callable[[], None]] = []
+        reads: list[Begin] = []
         ends: list[Callable[[], None]] = []
         for fetch in fetches:
             segment = self._segment_of(fetch)
@@ -80,7 +85,7 @@ class ColdReads:
             if segment.warm_until_ms <= self._clock.monotonic_ms():
                 ends.append(partial(self._warmed, segment))
                 paths = (segment.offset_index.path, segment.txn_index.path)
-                reads += [partial(_read_file, path) for path in paths]
+                reads += [_file_read(path) for path in paths]
             else:
                 _read_ahead_headers(segment, fetch.fetch_offset, fetch.max_bytes, reads, ends)
             if len(reads) > before:
@@ -117,7 +122,7 @@ class ColdReads:
             if not each.time_index.knows_its_end
         ]
         if unknown:
-            reads_of_ends = [partial(_read_file, path, HEADERS_BYTES) for path in unknown]
+            reads_of_ends = [_file_read(path, HEADERS_BYTES) for path in unknown]
             return lambda then: self._read(reads_of_ends, [], partial(self._warm_found, logs, ROUNDS, then))
         reads, ends = self._reads_for(logs)
         if not reads:
@@ -129,11 +134,9 @@ class ColdReads:
         reads, ends = self._reads_for(logs)
         self._read(reads, ends, partial(self._warm_found, logs, rounds - 1, then) if reads and rounds > 1 else then)
 
-    def _reads_for(
-        self, logs: Sequence[tuple[UnifiedLog, int]]
-    ) -> tuple[list[Callable[[], None]], list[Callable[[], None]]]:
+    def _reads_for(self, logs: Sequence[tuple[UnifiedLog, int]]) -> tuple[list[Begin], list[Callable[[], None]]]:
         """What the lookups need that is not in memory, and what to call when that is read."""
-        reads: list[Callable[[], None]] = []
+        reads: list[Begin] = []
         ends: list[Callable[[], None]] = []
         for log, timestamp in logs:
             try:
@@ -144,23 +147,22 @@ class ColdReads:
         return reads, ends
 
     def _note_lookup(
-        self, segment: LogSegment, timestamp: int, reads: list[Callable[[], None]], ends: list[Callable[[], None]]
+        self, segment: LogSegment, timestamp: int, reads: list[Begin], ends: list[Callable[[], None]]
     ) -> None:
         if segment.warm_until_ms <= self._clock.monotonic_ms():
             ends.append(partial(self._warmed, segment))
             paths = (segment.offset_index.path, segment.time_index.path)
-            reads += [partial(_read_file, path) for path in paths]
+            reads += [_file_read(path) for path in paths]
         else:
             offset = segment.largest.offset if timestamp < 0 else segment.time_index.lookup(timestamp).offset
             _read_ahead_headers(segment, offset, READ_AHEAD_BYTES, reads, ends)
 
-    def _read(
-        self, reads: Sequence[Callable[[], None]], ends: Sequence[Callable[[], None]], then: Callable[[], None]
-    ) -> None:
+    def _read(self, begins: Sequence[Begin], ends: Sequence[Callable[[], None]], then: Callable[[], None]) -> None:
         """Do the reads in the I/O pool, if there are any; then call `ends` and `then`."""
-        if not reads:
+        if not begins:
             then()
             return
+        reads = [read for begin in begins if (read := begin()) is not None]
 
         def work() -> None:
             for read in reads:
@@ -204,7 +206,7 @@ def _read_ahead_headers(
     segment: LogSegment,
     offset: int,
     max_bytes: int,
-    reads: list[Callable[[], None]],
+    reads: list[Begin],
     ends: list[Callable[[], None]],
 ) -> None:
     """If the headers are not in memory, add the read to `reads` and the release of its file to `ends`."""
@@ -215,12 +217,22 @@ def _read_ahead_headers(
         if size <= 0 or is_in_memory(records.fileno(), position, min(size, HEADERS_BYTES)):
             return
         region = records.region(position, size)
-        region.retain()
     except (OSError, KafkaError):
         return  # the real read raises it again
-    fd = region.fileno()
-    reads.append(lambda: _read(fd, position, size))
+
+    def begin() -> Callable[[], None] | None:
+        try:
+            region.retain()
+        except OSError:
+            return None
+        return partial(_read, region.fileno(), position, size)
+
+    reads.append(begin)
     ends.append(region.release)
+
+
+def _file_read(path: str, last_bytes: int | None = None) -> Begin:
+    return lambda: partial(_read_file, path, last_bytes)
 
 
 def _read_file(path: str, last_bytes: int | None = None) -> None:

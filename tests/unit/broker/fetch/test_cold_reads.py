@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,7 @@ from odradek.broker.fetch.cold_reads import RECENT_RECORDS, WARM_MS
 from odradek.broker.fetch.results import LogReadResult
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage.segment.file_records import FileRecords
 from tests.support.disks.logs import NOW, DeferredIoPool, batch
 from tests.support.in_process.replication.replicas import TP, Replicas, offsets_of
 
@@ -88,6 +90,31 @@ def test_headers_that_are_not_there_are_read_ahead_and_their_file_kept_open(cold
     cold.pool.run_all()
     assert offsets_of(answers[0])[0] == OLD
     assert segment.records.evict()
+
+
+def test_headers_that_are_needed_and_not_read_keep_no_file_open(cold: Cold) -> None:
+    """ListOffsets only asks whether anything is needed."""
+    reads = cold.replicas.manager.reads.cold_reads
+    reads.warm_lookups([(TP, NOW)], lambda: None)
+    cold.pool.run_all()
+    cold.has_headers = False
+    assert reads.lookups_needed([(TP, NOW)]) is not None
+    assert cold.log.segments.first.records.evict()
+
+
+def test_headers_are_left_out_without_a_free_descriptor(cold: Cold, monkeypatch: pytest.MonkeyPatch) -> None:
+    cold.fetch()
+    cold.pool.run_all()
+    cold.has_headers = False
+
+    def fail(records: FileRecords) -> None:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    monkeypatch.setattr(FileRecords, "pin_for_client", fail)
+    answers: list[str] = []
+    cold.replicas.manager.reads.cold_reads.warm_lookups([(TP, NOW)], partial(answers.append, "now"))
+    cold.pool.run_all()
+    assert answers == ["now"]
 
 
 def test_both_may_be_missing(cold: Cold) -> None:
