@@ -10,7 +10,7 @@ converted. The consumer fetches again from there, and gets the error then.
 Apache Kafka sends the batch behind leading transaction markers twice; here it is sent once.
 
 Invariants: at most one piece of a partition is in memory, beside its converted first batch; bytes that are not in the
-page cache are read in the I/O pool; the descriptor is kept until `release`.
+page cache are read in the I/O pool; the descriptor is kept from a successful `convert_first` until `release`.
 
 Kafka: LazyDownConversionRecords, LazyDownConversionRecordsSend.
 """
@@ -75,12 +75,9 @@ class LazyDownConversionRecords(SlicedRecords):
         io_pool: IoPool,
         count: Callable[[int, int, int], None] | None = None,
     ) -> None:
-        """Retains `region` once. `count` is called with a number of converted records, and the time (ns) and the bytes
-        of memory that they took.
-
-        Raises OSError (EMFILE).
+        """`count` is called with a number of converted records, and the time (ns) and the bytes of memory that they
+        took.
         """
-        region.retain()
         self._region = region
         self._magic = magic
         self._first_offset = first_offset
@@ -103,7 +100,20 @@ class LazyDownConversionRecords(SlicedRecords):
     # Before the answer begins
 
     def convert_first(self) -> Generator[Wait, None, ErrorCode]:
-        """Convert the first batch whose conversion is not empty; an error code, or NONE."""
+        """Retain the region, and convert the first batch whose conversion is not empty; an error code, or NONE.
+
+        After an error the region is not retained.
+        """
+        try:
+            self._region.retain()
+        except OSError:  # EMFILE
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        error = yield from self._convert_first()
+        if error != ErrorCode.NONE:
+            self._region.release()
+        return error
+
+    def _convert_first(self) -> Generator[Wait, None, ErrorCode]:
         has_batches = False
         try:
             while not self._first and (source := (yield from self._next_source(1))):

@@ -258,8 +258,6 @@ def _respond(
             broker.quotas, ctx, (yield from _response_size(context, answers, refused, version))
         )
         if throttle_ms:
-            for _, records in to_convert:
-                records.release()
             ctx.reply(context.throttled(throttle_ms))
             return False
     # Only a new session needs the time of its answer.
@@ -294,9 +292,12 @@ def _reply_converted(
                 data.high_watermark, data.records = -1, None
             else:
                 data.records = records
-        ctx.reply(response)
-        for _, records in to_convert:
-            records.release()  # the sender has retained the records that it sends
+        try:
+            ctx.reply(response)
+        finally:
+            for (_, records), error in zip(to_convert, errors, strict=True):
+                if error == ErrorCode.NONE:
+                    records.release()  # the sender has retained the records that it sends
 
     convert_firsts([records for _, records in to_convert], broker.io_pool, converted)
 

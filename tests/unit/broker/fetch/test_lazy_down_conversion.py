@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -173,7 +174,23 @@ def test_damage_first_is_an_error_and_later_ends_the_answer(log: UnifiedLog) -> 
     path.write_bytes(content)
     region = log.segments.active.records.region(0, log.size)
     broken = LazyDownConversionRecords(region, 1, 0, DownConverter(InlineWorkerPool(), lambda: 0), InlineIoPool())
+    records.release()
     assert begin(broken) == ErrorCode.CORRUPT_MESSAGE
+    assert log.segments.active.records.evict(), "what is not sent does not keep the file open"
+
+
+def test_a_file_that_cannot_be_opened_is_an_error_of_its_partition_alone(log: UnifiedLog) -> None:
+    class Unopenable(FileRegion):
+        def retain(self) -> None:
+            raise OSError(errno.EMFILE, "Too many open files")
+
+    log.append_as_leader(batch(b"v"), 0)
+    converter = DownConverter(InlineWorkerPool(), lambda: 0)
+    region = Unopenable(log.segments.active.records, 0, log.size)
+    found: list[ErrorCode] = []
+    of_partitions = [lazy(log), LazyDownConversionRecords(region, 1, 0, converter, InlineIoPool()), lazy(log)]
+    convert_firsts(of_partitions, InlineIoPool(), found.extend)
+    assert found == [NONE, ErrorCode.KAFKA_STORAGE_ERROR, NONE]
 
 
 def test_a_worker_that_dies_is_an_error_of_the_partition_and_later_the_end_of_it(log: UnifiedLog) -> None:

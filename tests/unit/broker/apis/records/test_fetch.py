@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -9,7 +10,7 @@ import pytest
 
 from odradek.broker.fetch.log_reads import LogReads
 from odradek.broker.fetch.replica_selector import ClientMetadata
-from odradek.broker.fetch.results import FetchParams
+from odradek.broker.fetch.results import FetchParams, LogReadResult
 from odradek.broker.partition.partition import Partition
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.primitives import ZERO_UUID
@@ -18,6 +19,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData
 from odradek.protocol.records.batch import batches
 from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage.disk.open_files import OpenFiles
 from tests.support.in_process.in_process_broker import InProcessBroker
 from tests.support.wire.requests import batch, build
 
@@ -277,6 +279,39 @@ def test_waits_no_longer_than_asked(broker: InProcessBroker) -> None:
     assert not waiting.is_over
     broker.advance(2)
     assert waiting.is_answered
+
+
+def test_waiting_old_reader_gets_an_error_for_a_file_that_cannot_be_opened(
+    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.create_topic("open")
+    broker.create_topic("evicted")
+    append(broker, "evicted")
+    files = {}
+    for topic in ("open", "evicted"):
+        log = broker.services.log_manager.get_log(TopicPartition(topic, 0))
+        assert log is not None
+        files[topic] = log.segments.active.records
+    asked = fetch(broker, ("open", 0, 0), ("evicted", 0, 0), version=3, max_wait_ms=500, min_bytes=BATCH_SIZE + 1)
+    waiting = broker.send(asked, 3)
+    read_again = LogReads.read_again
+
+    def read_and_evict(reads: LogReads, *args: object) -> list[LogReadResult]:
+        results = read_again(reads, *args)  # type: ignore[arg-type]
+        assert files["evicted"].evict()
+        return results
+
+    def open_none(*_: object) -> int:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(LogReads, "read_again", read_and_evict)
+    monkeypatch.setattr(OpenFiles, "opening_for_client", open_none)
+    append(broker, "open")
+    assert isinstance(waiting.answer, FetchResponse)
+    first, second = (topic.partitions[0] for topic in waiting.answer.responses)
+    assert (first.error_code, offsets(first)) == (NONE, [0])
+    assert (second.error_code, second.high_watermark) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+    assert files["open"].evict(), "nothing keeps it open"
 
 
 def test_waiting_fetch_ends_when_its_topic_is_deleted(broker: InProcessBroker) -> None:
