@@ -67,9 +67,16 @@ class AlteredAnswer(SlicedRecords):
         self.size_in_bytes = self.remaining = self._end + (finished is not None)
 
     def retain(self) -> None:
-        """Raises: OSError (EMFILE)."""
-        for region in self._regions():
-            region.retain()
+        """Retain all regions, or none. Raises: OSError (EMFILE)."""
+        retained: list[FileRegion | SlicedRecords] = []
+        try:
+            for region in self._regions():
+                region.retain()
+                retained.append(region)
+        except OSError:
+            for region in retained:
+                region.release()
+            raise
 
     def release(self) -> None:
         for region in self._regions():

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -69,6 +70,17 @@ def test_the_first_bytes_of_all_parts(region: MemoryRegion, end: int | None) -> 
     assert answer.size_in_bytes == len(whole if end is None else whole[:end])
     assert sent(answer) == (whole if end is None else whole[:end])
     answer.release()
+    assert region.pins == 0
+
+
+def test_all_regions_are_retained_or_none(region: MemoryRegion) -> None:
+    class Unopenable(Halves):
+        def retain(self) -> None:
+            raise OSError(errno.EMFILE, "Too many open files")
+
+    answer = AlteredAnswer([b"head", region, Unopenable(b"v")], InlineIoPool(), Later())
+    with pytest.raises(OSError, match="Too many open files"):
+        answer.retain()
     assert region.pins == 0
 
 
