@@ -35,9 +35,16 @@ from odradek.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from odradek.protocol.new_tuple import new_tuple
-from odradek.protocol.records.batch import attributes_of_single_batch, batches
+from odradek.protocol.records.batch import attributes_of_single_batch, size_of_next_batch
 from odradek.protocol.records.compression import CompressionType
-from odradek.protocol.records.layout import TRANSACTIONAL_MASK
+from odradek.protocol.records.errors import CorruptRecordError
+from odradek.protocol.records.layout import (
+    ATTRIBUTES_POSITION,
+    COMPRESSION_MASK,
+    MAGIC_POSITION,
+    MAGIC_V2,
+    TRANSACTIONAL_MASK,
+)
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.append_info import CLIENT
 from odradek.timer.sliced_work import chosen, listed
@@ -85,9 +92,6 @@ WITHOUT_ERRORS: Final = Shape(
 NONE: Final = ErrorCode.NONE
 """To look up a member of an enum takes as long as a call."""
 
-BATCHES_A_STEP = 500
-"""Batches of one partition that are looked at in one step: half a millisecond. Only old clients send more than one."""
-
 FIRST_V2_ONLY_VERSION = 3
 FIRST_ZSTD_VERSION = 7
 FIRST_CURRENT_LEADER_VERSION = 10
@@ -125,7 +129,7 @@ def _produce(broker: Services, ctx: RequestContext, request: ProduceRequest) -> 
             else:
                 if named > 1:
                     yield None
-                batch, is_transactional, error = yield from _checked(batch, version)
+                batch, is_transactional, error = _checked(batch, version, transactional)
             transactional = transactional or is_transactional
             topic_partition = new_tuple(TopicPartition, (name, part.index))
             if part.index in known and not error:
@@ -221,34 +225,46 @@ def _append(
     ctx.may_pipeline = not broker.quotas.produce.is_enabled
 
 
-def _checked(records: memoryview | bytes | object, version: int) -> Generator[None, None, Checked]:
-    """The record data of one partition, whether it is transactional, and its error; `BATCHES_A_STEP` at a time.
+def _checked(records: memoryview | bytes | object, version: int, is_transactional_request: bool) -> Checked:
+    """The record data of one partition, whether it is transactional, and its error.
 
-    Raises: KafkaError CORRUPT_MESSAGE if the batches cannot be separated, which fails the request as a whole.
+    As in Apache Kafka the header of the first batch decides, and from v3 on that of the next one, if any, is looked at.
+
+    Raises: KafkaError CORRUPT_MESSAGE for a first header of an impossible size or magic, which fails the request as a
+    whole; unless batches before it say already that the request is transactional, which is what they are asked first.
+    Kafka: RequestUtils.hasTransactionalRecords, ProduceRequest.validateRecords.
     """
     if not isinstance(records, memoryview):
         return NO_RECORDS, False, ErrorCode.INVALID_RECORD
-    found = 0
-    transactional = False
+    try:
+        size = size_of_next_batch(records)
+    except CorruptRecordError as corrupt:
+        if not is_transactional_request:
+            raise
+        return records, False, corrupt.code
+    if size is None or size > len(records):
+        return records, False, ErrorCode.NONE if version < FIRST_V2_ONLY_VERSION else ErrorCode.INVALID_RECORD
+    is_new = records[MAGIC_POSITION] == MAGIC_V2
+    attributes = int.from_bytes(records[ATTRIBUTES_POSITION : ATTRIBUTES_POSITION + 2], "big") if is_new else 0
+    is_transactional = attributes & TRANSACTIONAL_MASK != 0
     error = ErrorCode.NONE
-    for batch in batches(records):
-        found += 1
-        if version < FIRST_V2_ONLY_VERSION:
-            transactional = transactional or batch.is_transactional
-            if found % BATCHES_A_STEP == 0:
-                yield None
-        elif found > 1:  # as in Apache Kafka, which looks at no more of them
-            error = error or ErrorCode.INVALID_RECORD
-            break
+    if version >= FIRST_V2_ONLY_VERSION:
+        if not is_new:
+            error = ErrorCode.INVALID_RECORD
+        elif version < FIRST_ZSTD_VERSION and attributes & COMPRESSION_MASK == CompressionType.ZSTD:
+            error = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
         else:
-            transactional = batch.is_transactional
-            if batch.magic < 2:
-                error = ErrorCode.INVALID_RECORD
-            elif version < FIRST_ZSTD_VERSION and batch.compression_type == CompressionType.ZSTD:
-                error = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-    if not found and version >= FIRST_V2_ONLY_VERSION:
-        error = ErrorCode.INVALID_RECORD
-    return records, transactional, error
+            error = _error_of_more(records[size:])
+    return records, is_transactional, error
+
+
+def _error_of_more(rest: memoryview) -> ErrorCode:
+    """The error for what follows the one batch that there may be; NONE for less than a batch."""
+    try:
+        size = size_of_next_batch(rest)
+    except CorruptRecordError as corrupt:
+        return corrupt.code
+    return ErrorCode.NONE if size is None or size > len(rest) else ErrorCode.INVALID_RECORD
 
 
 def _respond(

@@ -22,6 +22,12 @@ from tests.support.wire.requests import batch, build, message_set
 NONE = ErrorCode.NONE
 ZSTD = 4
 
+HOPELESS = bytes(8) + struct.pack(">i", 3) + bytes(20)
+"""A header with a size that no batch has."""
+UNKNOWN_MAGIC = bytes(8) + struct.pack(">iib", 30, 0, 3) + bytes(30)
+SHORT = bytes(8) + struct.pack(">iib", 20, 0, 2) + bytes(15)
+"""A batch that is smaller than its header."""
+
 
 @pytest.fixture(autouse=True)
 def topics(broker: InProcessBroker) -> None:
@@ -147,19 +153,50 @@ def test_a_large_request_takes_one_step_if_it_is_for_one_batch(
 
 def test_no_more_is_looked_at_than_the_second_batch(broker: InProcessBroker) -> None:
     """An old codec is refused before the second batch, and batches behind it are not separated, as in Apache Kafka."""
-    hopeless = bytes(8) + struct.pack(">i", 3) + bytes(20)
     zstd = batch(b"a" * 100, compression_type=ZSTD)
-    answers = produce(broker, ("t", 0, zstd + batch(b"a")), ("t", 1, batch(b"a") * 2 + hopeless), version=6)
+    answers = produce(broker, ("t", 0, zstd + batch(b"a")), ("t", 1, batch(b"a") * 2 + HOPELESS), version=6)
     errors = {answer.index: answer.error_code for _, answer in answers}
     assert errors == {0: ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, 1: ErrorCode.INVALID_RECORD}
 
 
-def test_batches_that_cannot_be_separated_fail_the_whole_request(broker: InProcessBroker) -> None:
-    hopeless = bytes(8) + struct.pack(">i", 3) + bytes(20)
+@pytest.mark.parametrize("first", [HOPELESS, UNKNOWN_MAGIC])
+def test_a_first_batch_that_cannot_be_separated_fails_the_whole_request(broker: InProcessBroker, first: bytes) -> None:
     before = end_offset(broker, "t")
-    answers = produce(broker, ("t", 0, batch(b"a")), ("t", 1, hopeless))
+    answers = produce(broker, ("t", 0, batch(b"a")), ("t", 1, first))
     assert {answer.error_code for _, answer in answers} == {ErrorCode.CORRUPT_MESSAGE}
     assert end_offset(broker, "t") == before
+
+
+@pytest.mark.parametrize("version", [2, 3, 11])
+@pytest.mark.parametrize("broken", [batch(b"a") + HOPELESS, batch(b"a") + UNKNOWN_MAGIC, SHORT])
+def test_what_is_behind_the_first_header_fails_its_partition_alone(
+    broker: InProcessBroker, broken: bytes, version: int
+) -> None:
+    before = [end_offset(broker, "t", partition) for partition in (0, 1)]
+    answers = produce(broker, ("t", 0, batch(b"a")), ("t", 1, broken), ("none", 0, broken), version=version)
+    assert {(name, answer.index): answer.error_code for name, answer in answers} == {
+        ("t", 0): NONE,
+        ("t", 1): ErrorCode.CORRUPT_MESSAGE,
+        ("none", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+    assert [end_offset(broker, "t", partition) for partition in (0, 1)] == [before[0] + 1, before[1]]
+
+
+def test_a_short_second_batch_is_one_too_many(broker: InProcessBroker) -> None:
+    assert only_error(produce(broker, ("t", 0, batch(b"a") + SHORT))) == ErrorCode.INVALID_RECORD
+
+
+@pytest.mark.parametrize("transactional_first", [True, False])
+def test_behind_a_transactional_batch_no_first_header_fails_the_request(
+    broker: InProcessBroker, transactional_first: bool
+) -> None:
+    records = batch(b"a", is_transactional=True, producer_id=5, producer_epoch=0, base_sequence=0)
+    partitions = [("t", 0, records), ("t", 1, HOPELESS)]
+    answers = produce(broker, *(partitions if transactional_first else partitions[::-1]), transactional_id="mine")
+    errors = {answer.index: answer.error_code for _, answer in answers}
+    # The coordinator of the transaction, which would have to verify it, is unavailable.
+    first = ErrorCode.NOT_ENOUGH_REPLICAS if transactional_first else ErrorCode.CORRUPT_MESSAGE
+    assert errors == {0: first, 1: ErrorCode.CORRUPT_MESSAGE}
 
 
 def test_wrong_crc_is_found_by_the_log(broker: InProcessBroker) -> None:
