@@ -21,6 +21,7 @@ from odradek.protocol.records.batch import batches
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.disk.open_files import OpenFiles
 from tests.support.in_process.in_process_broker import InProcessBroker
+from tests.support.in_process.security.scripted_authorizer import ScriptedAuthorizer
 from tests.support.wire.requests import batch, build
 
 NONE = ErrorCode.NONE
@@ -134,6 +135,14 @@ def test_batch_in_zstd_cannot_be_converted(broker: InProcessBroker, version: int
 def test_conversion_can_be_forbidden(broker: InProcessBroker, version: int, error: ErrorCode) -> None:
     (data,) = answers(broker, fetch(broker, ("modern", 0, 0), version=version), version)
     assert data.error_code == error
+
+
+def test_a_topic_that_may_not_be_read_does_not_tell_its_format(
+    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(broker.services, "authorizer", ScriptedAuthorizer())
+    found = answers(broker, fetch(broker, ("zstd", 0, 0), ("modern", 0, 0), ("t", 0, 0), version=3), 3)
+    assert [data.error_code for data in found] == [ErrorCode.TOPIC_AUTHORIZATION_FAILED] * 3
 
 
 # Limits
