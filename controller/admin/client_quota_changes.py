@@ -18,7 +18,6 @@ from odradek.controller.loop_turns import in_turns
 from odradek.controller.tree.metadata_tree import Delete, NoNode, NotEmpty
 from odradek.controller.znodes import znodes
 from odradek.controller.znodes.config_nodes import change_entity_config, notify_config_change
-from odradek.controller.znodes.znode_json import BadZnode
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage.config.config_def import ConfigDef, ConfigError, ConfigKey, ConfigType, Importance, at_least, shown
 
@@ -117,13 +116,10 @@ async def alter_client_quotas(
 
     `has_address` returns whether the name of a host, or an address, can be resolved.
 
-    Raises: KafkaError.
+    Raises: KafkaError, TreeError, BadZnode.
     """
     node = await _node_of(entity, has_address)
-    try:
-        configs = await client.entity_config(node.path)
-    except BadZnode as error:
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR) from error
+    configs = await client.entity_config(node.path)
     async for key, value in in_turns(changes):
         if value is None:
             configs.pop(key, None)

@@ -17,8 +17,10 @@ from odradek.controller.admin.policies import AlterConfigMetadata, ConfigResourc
 from odradek.controller.loop_turns import in_turns, repeated_in_turns
 from odradek.controller.model import topic_names
 from odradek.controller.model.config_codes import AlterOperation, ConfigSource, ResourceType
+from odradek.controller.tree.metadata_tree import TreeError
 from odradek.controller.znodes import znodes
 from odradek.controller.znodes.config_nodes import change_entity_config
+from odradek.controller.znodes.znode_json import BadZnode
 from odradek.protocol.codec.mapped import Mapped
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.made_once import FEW
@@ -195,17 +197,18 @@ class ConfigAdmin:
                     alter_loggers(resource)
                 else:
                     await self._alter(resource, validate_only, require_right, is_incremental=is_incremental)
-            except KafkaError as error:
+            except (KafkaError, TreeError, BadZnode) as error:
+                refusal = error if isinstance(error, KafkaError) else KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
                 logger.info(
-                    "Error processing alter configs request for %s %s with keys %s: %s",
+                    "Error processing alter configs request for %s %s with keys %s: %r",
                     *(
                         resource.resource_type,
                         resource.resource_name,
                         [change.name for change in resource.changes[:LOGGED_KEYS]],
                     ),
-                    error.message,
+                    error,
                 )
-                kept = error.as_value() if patterns is None else patterns.kept(error, resource.resource_name)
+                kept = refusal.as_value() if patterns is None else patterns.kept(refusal, resource.resource_name)
                 results.append(kept)
             else:
                 results.append(None)

@@ -27,6 +27,7 @@ from odradek.controller.model.reassignment import ReplicaAssignment
 from odradek.controller.tree.metadata_tree import BadVersion, Create, NodeExists, SetData, TreeError
 from odradek.controller.znodes import topic_nodes, znodes
 from odradek.controller.znodes.config_nodes import write_entity_config
+from odradek.controller.znodes.znode_json import BadZnode
 from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage.config.log_config import validate_topic_configs
@@ -136,7 +137,7 @@ class TopicResults(Mapping[str, TopicResult]):
         try:
             self._outcomes[topic] = await work
             self.accepted.append(topic)
-        except (KafkaError, TreeError) as error:
+        except (KafkaError, TreeError, BadZnode) as error:
             self._refused += 1
             if self._refused <= LOGGED_TOPICS:
                 logger.info("Error processing a request for topic %s: %r", topic, error)

@@ -19,6 +19,7 @@ from odradek.controller.admin.client_quotas import CLIENT_ID, IP, USER
 from odradek.controller.loop_turns import ITEMS_A_TURN, in_turns
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.controller.tree.metadata_tree import TreeError
+from odradek.controller.znodes.znode_json import BadZnode
 from odradek.protocol.codec.mapped import Zipped
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.alter_client_quotas import (
@@ -97,7 +98,7 @@ async def _alter_one(
         )
     except KafkaError as error:
         return error.as_value()
-    except TreeError as error:
+    except (TreeError, BadZnode) as error:
         logger.error("Error encountered while updating client quotas of %s: %s", _shown(entity), error)
         return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
     return None

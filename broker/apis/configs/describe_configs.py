@@ -8,6 +8,7 @@ Kafka: KafkaApis.handleDescribeConfigsRequest, ConfigHelper.describeConfigs.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from odradek.broker.apis.authorization import REFUSAL, authorize
@@ -17,6 +18,8 @@ from odradek.controller.admin.config_admin import describe_topic_configs
 from odradek.controller.loop_turns import collected, in_turns
 from odradek.controller.model import acls
 from odradek.controller.model.config_codes import ResourceType
+from odradek.controller.tree.metadata_tree import TreeError
+from odradek.controller.znodes.znode_json import BadZnode
 from odradek.protocol.codec.kept_array import KeptArray
 from odradek.protocol.codec.mapped import Pairs, Zipped
 from odradek.protocol.error_patterns import ErrorPattern, ErrorPatterns, error_about
@@ -37,11 +40,17 @@ if TYPE_CHECKING:
     from odradek.broker.network.requests.request import RequestContext
 
 
+logger = logging.getLogger(__name__)
+
+LOGGED_RESOURCES: Final = 100
+"""Of one request. While the metadata tree cannot be read, each of 100,000 topics would have its line."""
+
 DESCRIBED = frozenset(ResourceType) - {ResourceType.UNKNOWN}
 
 _Outcome: TypeAlias = DescribeConfigsResult | KafkaError | ErrorPattern | ErrorCode
 """The code alone: the client has not the right to know."""
 
+_UNEXPECTED: Final = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
 _UNKNOWN_TOPIC: Final = ErrorPattern(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
 """A request of 1 MB may name 100,000 of them."""
 
@@ -55,7 +64,7 @@ async def _describe_all(broker: Services, ctx: RequestContext, request: Describe
         if resource.resource_type not in DESCRIBED:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
     outcomes: list[_Outcome] = []
-    refused = 0
+    refused = failed = 0
     described, patterns = _Described(broker, request), ErrorPatterns()
     async for resource in in_turns(request.resources):
         if (refusal := _refusal(broker, ctx, resource)) is not None:
@@ -64,6 +73,11 @@ async def _describe_all(broker: Services, ctx: RequestContext, request: Describe
             continue
         try:
             outcomes.append(await described.result(resource))
+        except (TreeError, BadZnode) as error:
+            failed += 1
+            if failed <= LOGGED_RESOURCES:
+                logger.error("Error processing describe configs request for %s: %r", resource.resource_name, error)
+            outcomes.append(_UNEXPECTED)
         except KafkaError as error:
             is_unknown = error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             outcomes.append(_UNKNOWN_TOPIC if is_unknown else patterns.kept(error, resource.resource_name))

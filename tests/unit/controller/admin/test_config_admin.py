@@ -5,7 +5,8 @@ import logging
 import weakref
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import NamedTuple
+from itertools import chain, repeat
+from typing import NamedTuple, cast
 
 import pytest
 
@@ -26,7 +27,9 @@ from odradek.controller.admin.policies import (
 )
 from odradek.controller.loop_turns import ITEMS_A_TURN
 from odradek.controller.model.config_codes import AlterOperation, ResourceType
+from odradek.controller.tree.metadata_tree import MetadataTree, Operation, SessionExpired, SetData
 from odradek.controller.znodes import znodes
+from odradek.controller.znodes.metadata_client import MetadataClient
 from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode, KafkaError
 from odradek.storage.config.config_def import ConfigDef, ConfigError, ConfigKey, ConfigType, Importance
 from odradek.storage.config.log_config import TOPIC_CONFIGS
@@ -218,6 +221,38 @@ async def test_resources_fail_by_themselves_and_appear_once() -> None:
         for error in await admin.alter_configs(one + one, validate_only=False):
             assert error is not None
             assert error.message == "Each resource must appear at most once."
+
+
+class _ExpiredOnce:
+    """A tree whose session expires with the first operation."""
+
+    def __init__(self, tree: MetadataTree) -> None:
+        self._answers = chain([SessionExpired()], repeat(None))
+        self._tree = tree
+
+    async def run(self, operation: Operation[object]) -> object:
+        if (error := next(self._answers)) is not None:
+            raise error
+        return await self._tree.run(operation)
+
+
+@pytest.mark.parametrize("is_expired", [True, False])
+@async_test
+async def test_a_resource_whose_node_cannot_be_read_fails_alone(is_expired: bool) -> None:
+    async with with_admin() as (cluster, admin):
+        if is_expired:
+            admin._client = MetadataClient(cast("MetadataTree", _ExpiredOnce(cluster.client.tree)))
+        else:
+            unreadable = b'{"version":1,"config":{"retention.ms":5}}'
+            await cluster.client.tree.run(SetData(znodes.entity_config_path("topics/t"), unreadable))
+        resources = [
+            *changes(TOPIC, "t", ConfigChange("segment.ms", "60000")),
+            *changes(BROKER, "0", ConfigChange("log.cleaner.threads", "2")),
+        ]
+        failed, altered = await admin.incremental_alter_configs(resources, validate_only=False)
+        assert isinstance(failed, KafkaError)
+        assert (failed.code, failed.specific_message) == (ErrorCode.UNKNOWN_SERVER_ERROR, None)
+        assert altered is None
 
 
 @async_test

@@ -87,6 +87,23 @@ async def test_an_error_of_the_tree_is_the_error_of_its_topic() -> None:
 
 
 @async_test
+async def test_a_topic_whose_node_cannot_be_read_fails_alone() -> None:
+    async with controller_cluster() as cluster:
+        await cluster.start(0)
+        await cluster.create("good", {0: [0]})
+        admin = cluster.admin()
+        node = Create(znodes.topic_path("bad"), b'{"version":3,"partitions":{"0":["x"]}}')
+        await cluster.client.tree.run(node)
+        added = await admin.create_partitions(
+            [CreatePartitionsTopic(name=name, count=2, assignments=None) for name in ("bad", "good")], timeout_ms=1000
+        )
+        deleted = await admin.delete_topics(["bad", "good"], timeout_ms=1000)
+        for results in (added, deleted):
+            assert results["good"].is_success
+            assert (results["bad"].error_code, results["bad"].error_message) == (ErrorCode.UNKNOWN_SERVER_ERROR, None)
+
+
+@async_test
 async def test_a_count_that_no_cluster_can_carry_is_refused_before_anything_is_worked_out_for_it() -> None:
     async with controller_cluster() as cluster:
         await cluster.start(0)

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.network.sockets.host_addresses import HostAddresses
+from odradek.controller.znodes import znodes
 from odradek.protocol.api import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_client_quotas import AlterClientQuotasResponse
@@ -51,3 +52,23 @@ def test_the_log_line_of_an_entity_of_many_types_is_short(tmp_path: Path, caplog
     (line,) = [each.getMessage() for each in caplog.records if "client quotas of" in each.getMessage()]
     assert "'type-2'" in line
     assert len(line) < 300
+
+
+def test_an_entity_whose_node_cannot_be_read_fails_alone(tmp_path: Path) -> None:
+    """The node of the user is read when the last quota of the user with a client id is removed."""
+    unreadable = znodes.entity_config_path("users/u")
+    below = znodes.entity_config_path("users/u/clients/c")
+    op = {"key": "producer_byte_rate", "value": 5.0, "remove": True}
+    kinds = [{"user": "u", "client-id": "c"}, {"user": "u"}, {"client-id": "c"}]
+    entries = [
+        {"entity": [{"entity_type": kind, "entity_name": name} for kind, name in entity.items()], "ops": [op]}
+        for entity in kinds
+    ]
+    with in_process_broker(tmp_path) as broker:
+        client = broker.services.controller.client
+        broker.run(client.create_recursive(unreadable, b'{"version":1,"config":{"producer_byte_rate":5}}'))
+        broker.run(client.create_recursive(below, znodes.encode_entity_config({"producer_byte_rate": "5"})))
+        answer = broker.call(build(ApiKey.ALTER_CLIENT_QUOTAS, entries=entries, validate_only=False), 1)
+    assert isinstance(answer, AlterClientQuotasResponse)
+    unexpected = ErrorCode.UNKNOWN_SERVER_ERROR
+    assert [entry.error_code for entry in answer.entries] == [unexpected, unexpected, ErrorCode.NONE]

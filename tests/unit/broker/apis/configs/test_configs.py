@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from odradek.controller.tree.metadata_tree import SetData
+from odradek.controller.znodes import znodes
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.schema import Response
 from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode
@@ -118,6 +120,16 @@ def test_each_resource_has_its_own_answer(broker: InProcessBroker) -> None:
         "Broker id must be an integer, but it is:  0 ",
         "",
     ]
+
+
+def test_a_topic_whose_config_cannot_be_read_fails_alone(broker: InProcessBroker) -> None:
+    broker.create_topic("unreadable")
+    node = SetData(znodes.entity_config_path("topics/unreadable"), b'{"version":1,"config":{"retention.ms":5}}')
+    broker.run(broker.services.controller.client.tree.run(node))
+    failed, described = describe(broker, (TOPIC, "unreadable"), (TOPIC, "t"))
+    assert (failed.error_code, failed.error_message) == (ErrorCode.UNKNOWN_SERVER_ERROR, None)
+    assert described.error_code == NONE
+    broker.delete_topic("unreadable")
 
 
 def test_own_broker(broker: InProcessBroker) -> None:
