@@ -7,7 +7,7 @@ Kafka: LogManager.nextLogDirs, LogManager.maybeUpdatePreferredLogDir.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 
@@ -18,8 +18,14 @@ if TYPE_CHECKING:
     from odradek.storage.disk.log_dir import LogDir
 
 
+PREFERRED_MAX: Final = 20_000
+"""Partitions with a preferred directory. A client may name one for partitions that are created later, or never."""
+
+
 class LogPlacement:
-    """The preferred directories of partitions whose log is not created yet."""
+    """The preferred directories of partitions whose log is not created yet: those of the `PREFERRED_MAX` that were
+    named last.
+    """
 
     __slots__ = ("_log_dirs", "_preferred")
 
@@ -28,8 +34,11 @@ class LogPlacement:
         self._preferred: dict[TopicPartition, str] = {}
 
     def prefer(self, topic_partition: TopicPartition, path: str) -> None:
-        """Create the partition's next log in this directory."""
+        """Create the partition's next log in this directory. The partition named first may be forgotten for it."""
+        self._preferred.pop(topic_partition, None)  # so that it becomes the last one
         self._preferred[topic_partition] = path
+        if len(self._preferred) > PREFERRED_MAX:
+            del self._preferred[next(iter(self._preferred))]
 
     def on_created(self, topic_partition: TopicPartition) -> None:
         """Forget the preferred directory after the log was created."""

@@ -7,7 +7,7 @@ import pytest
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.disk.log_dir import LogDir
-from odradek.storage.manager.log_placement import LogPlacement
+from odradek.storage.manager.log_placement import PREFERRED_MAX, LogPlacement
 from tests.support.disks.logs import Disk
 
 TP = TopicPartition("t", 0)
@@ -37,6 +37,21 @@ def test_the_preferred_directory_is_used_once(dirs: list[LogDir]) -> None:
     assert placement.dirs_for(TP, [c]) == [c]
     placement.on_created(TP)
     assert placement.dirs_for(TP, [c])[0] is a
+
+
+def test_a_bounded_number_of_partitions_has_a_preferred_directory(dirs: list[LogDir]) -> None:
+    """Nobody creates the partitions that a client invents."""
+    a, _, c = dirs
+    placement = LogPlacement(dirs)
+    partitions = [TopicPartition("invented", number) for number in range(PREFERRED_MAX + 1)]
+    for topic_partition in partitions[:-1]:
+        placement.prefer(topic_partition, c.path)
+    assert placement.dirs_for(partitions[0], []) == [c]
+    placement.prefer(partitions[0], c.path)
+    placement.prefer(partitions[-1], c.path)
+    assert [len(placement.dirs_for(each, [])) for each in partitions[:3]] == [1, 3, 1]
+    assert placement.dirs_for(partitions[1], [])[0] is a
+    assert placement.dirs_for(partitions[-1], []) == [c]
 
 
 def test_a_failed_directory_is_none(dirs: list[LogDir]) -> None:
