@@ -185,7 +185,6 @@ class KafkaServer:
 
     async def _start(self) -> None:
         logger.info("[KafkaServer id=%d] starting", self.broker_id)
-        self._policies = load_policies(self.config, self.clock)
         self._log_manager.lock_dirs()
         self._tree = await self._open_tree(self.config, self.clock, self._fail)
         client = MetadataClient(self._tree)
@@ -196,10 +195,8 @@ class KafkaServer:
         self.config.assign_broker_id(self.broker_id)
         self._ticker.start()
         self._watch_loop(self.config.odradek_event_loop_pause_ms)
-        self._acl_tree = await open_acl_tree(self.config)
-        acl_client = client if self._acl_tree is None else MetadataClient(self._acl_tree)
-        self._authorizer = await load_authorizer(self.config, acl_client, self.clock, self.timer, self._machine.rng)
         dynamic = await self._load_dynamic_configs(client)
+        await self._load_classes(client)
         await self._start_token_manager(client)
         topics = sorted(await client.topics())
         overrides = await client.entity_configs("topics", topics)
@@ -267,6 +264,16 @@ class KafkaServer:
         for name, stored in (await client.entity_configs("brokers", names)).items():
             await dynamic.entity_changed(name, stored)
         return dynamic
+
+    async def _load_classes(self, client: MetadataClient) -> None:
+        """Make the policies and the authorizer, which see the dynamic configs of the start, too.
+
+        Kafka: KafkaConfig.originals.
+        """
+        self._policies = load_policies(self.config, self.clock)
+        self._acl_tree = await open_acl_tree(self.config)
+        acl_client = client if self._acl_tree is None else MetadataClient(self._acl_tree)
+        self._authorizer = await load_authorizer(self.config, acl_client, self.clock, self.timer, self._machine.rng)
 
     async def _start_token_manager(self, client: MetadataClient) -> None:
         secret = self.config.delegation_token_secret

@@ -12,6 +12,7 @@ from typing import ClassVar
 import pytest
 
 from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.config.keys.general import ACL_AUTHORIZER
 from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.server import KafkaServer
 from odradek.controller.admin.policies import CreateTopicMetadata, CreateTopicPolicy, PolicyViolation
@@ -213,6 +214,25 @@ def test_a_policy_is_configured_asked_and_closed(tmp_path: Path, monkeypatch: py
         assert (result.error_code, result.error_message) == (ErrorCode.POLICY_VIOLATION, "no")
         assert Watched.calls == ["configured with mine", "taken", "refused"]
     assert Watched.calls[-1] == "closed"
+
+
+def test_policies_and_the_authorizer_get_the_stored_dynamic_configs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = ModuleType("watched_policies")
+    vars(module).update(Watched=Watched)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    classes = {"create.topic.policy.class.name": "watched_policies:Watched", "authorizer.class.name": ACL_AUTHORIZER}
+    with in_process_broker(tmp_path) as broker:
+        client = broker.services.controller.client
+        broker.run(
+            change_entity_config(client, "brokers/<default>", {"super.users": "User:ANONYMOUS", "my.key": "of all"})
+        )
+        broker.run(change_entity_config(client, f"brokers/{broker.services.broker_id}", {"my.key": "of one"}))
+    Watched.calls.clear()
+    with in_process_broker(tmp_path, classes) as broker:
+        assert Watched.calls == ["configured with of one"]
+        broker.create_topic("t")  # as a super user
 
 
 def change_configs(
