@@ -19,7 +19,7 @@ from odradek.controller.model import topic_names
 from odradek.controller.model.config_codes import AlterOperation, ConfigSource, ResourceType
 from odradek.controller.tree.metadata_tree import TreeError
 from odradek.controller.znodes import znodes
-from odradek.controller.znodes.config_nodes import change_entity_config
+from odradek.controller.znodes.config_nodes import change_entity_config, change_topic_config, no_topic
 from odradek.controller.znodes.znode_json import BadZnode
 from odradek.protocol.codec.mapped import Mapped
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -236,7 +236,8 @@ class ConfigAdmin:
         if not topic:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
         exists = self._has_topic(topic)
-        existing = await self._client.entity_config(f"topics/{topic}") if exists else {}
+        node = await self._client.get(znodes.entity_config_path(f"topics/{topic}")) if exists else None
+        existing = {} if node is None else znodes.decode_entity_config(node.data)
         base = existing if is_incremental else {}
         async for change in in_turns(resource.changes):
             if change.operation not in ALTER_OPERATIONS:
@@ -244,6 +245,8 @@ class ConfigAdmin:
         configs = apply_changes(base, resource.changes, TOPIC_CONFIGS)  # what it refuses is refused before the topic is
         if not exists:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic}' does not exist.")
+        if node is None and not await self._client.exists(znodes.topic_path(topic)):  # every topic has a config
+            raise no_topic(topic)
         try:
             validate_topic_configs(configs, self._broker_settings(), existing)
         except KafkaError as error:
@@ -256,7 +259,7 @@ class ConfigAdmin:
         self._policies.validate_alter_config(_policy_metadata(ConfigResource("TOPIC", topic), resource.changes))
         if not validate_only:
             logger.info("Updating topic %s with new configuration: %s", topic, configs)
-            await change_entity_config(self._client, f"topics/{topic}", configs)
+            await change_topic_config(self._client, topic, configs)
 
     async def _alter_broker(
         self, resource: ResourceChanges, validate_only: bool, require_right: RequireRight, *, is_incremental: bool

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from odradek.controller.tree.metadata_tree import (
+    ANY_VERSION,
     Check,
     Create,
     CreateMode,
@@ -31,9 +32,12 @@ if TYPE_CHECKING:
     from odradek.controller.znodes.metadata_client import MetadataClient
 
 
-async def write_entity_config(client: MetadataClient, entity_path: str, config: Mapping[str, str]) -> None:
+async def write_entity_config(
+    client: MetadataClient, entity_path: str, config: Mapping[str, str], *, owner: str | None = None
+) -> None:
     """Write the whole config of an entity; create its node if it does not exist.
 
+    `owner`: the path of a node without which the config's node is not created. Raises: NoNode of the owner.
     Kafka: KafkaZkClient.setOrCreateEntityConfigs.
     """
     controller = await client.controller()
@@ -45,6 +49,7 @@ async def write_entity_config(client: MetadataClient, entity_path: str, config: 
         raise _moved(f"Cannot set entity configs for {entity} directly when there is a KRaft controller.")
     path = znodes.entity_config_path(entity_path)
     data = znodes.encode_entity_config(config)
+    owners = () if owner is None else (Check(owner, ANY_VERSION),)
     while True:
         try:
             await client.tree.run(Multi((Check(znodes.CONTROLLER, version), SetData(path, data))))
@@ -55,12 +60,14 @@ async def write_entity_config(client: MetadataClient, entity_path: str, config: 
             if not isinstance(failure.cause, NoNode):
                 raise failure.cause from failure
         try:
-            await client.tree.run(Create(path, data))
+            await client.tree.run(Multi((*owners, Create(path, data))))
             return
-        except NoNode:
-            await client.create_recursive(parent_path(path))
-        except NodeExists:
-            continue
+        except MultiFailed as failure:
+            if isinstance(failure.cause, NodeExists):
+                continue
+            if failure.index < len(owners) or not isinstance(failure.cause, NoNode):
+                raise failure.cause from failure
+        await client.create_recursive(parent_path(path))
 
 
 def _moved(message: str) -> KafkaError:
@@ -72,6 +79,24 @@ async def change_entity_config(client: MetadataClient, entity_path: str, config:
     """Write the whole config of an entity and notify every broker."""
     await write_entity_config(client, entity_path, config)
     await notify_config_change(client, entity_path)
+
+
+async def change_topic_config(client: MetadataClient, topic: str, config: Mapping[str, str]) -> None:
+    """As `change_entity_config`, for a topic that may be deleted meanwhile: nothing else would delete its config.
+
+    Raises: KafkaError UNKNOWN_TOPIC_OR_PARTITION. Kafka: AdminZkClient.changeTopicConfig.
+    """
+    entity_path, owner = f"topics/{topic}", znodes.topic_path(topic)
+    try:
+        await write_entity_config(client, entity_path, config, owner=owner)
+    except NoNode as error:
+        raise no_topic(topic) from error
+    await notify_config_change(client, entity_path)
+
+
+def no_topic(topic: str) -> KafkaError:
+    """The error of a topic that the metadata name and the tree does not. Kafka: AdminZkClient.validateTopicConfig."""
+    return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Topic '{topic}' does not exist.")
 
 
 async def notify_config_change(client: MetadataClient, entity_path: str) -> None:

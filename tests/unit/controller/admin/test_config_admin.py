@@ -27,7 +27,7 @@ from odradek.controller.admin.policies import (
 )
 from odradek.controller.loop_turns import ITEMS_A_TURN
 from odradek.controller.model.config_codes import AlterOperation, ResourceType
-from odradek.controller.tree.metadata_tree import MetadataTree, Operation, SessionExpired, SetData
+from odradek.controller.tree.metadata_tree import Delete, MetadataTree, Operation, SessionExpired, SetData
 from odradek.controller.znodes import znodes
 from odradek.controller.znodes.metadata_client import MetadataClient
 from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode, KafkaError
@@ -253,6 +253,24 @@ async def test_a_resource_whose_node_cannot_be_read_fails_alone(is_expired: bool
         assert isinstance(failed, KafkaError)
         assert (failed.code, failed.specific_message) == (ErrorCode.UNKNOWN_SERVER_ERROR, None)
         assert altered is None
+
+
+@async_test
+async def test_a_deleted_topic_that_the_metadata_still_name_gets_no_config() -> None:
+    async with with_admin() as (cluster, admin):
+        await cluster.client.tree.run(Delete(znodes.entity_config_path("topics/t")))
+        resources = changes(TOPIC, "t", ConfigChange("segment.ms", "60000"))
+        assert await admin.alter_configs(resources, validate_only=False) == [None]
+        await cluster.admin().delete_topics(["t"], timeout_ms=1000)
+        await cluster.settle()
+        for validate_only in (True, False):
+            (error,) = await admin.alter_configs(resources, validate_only=validate_only)
+            assert isinstance(error, KafkaError)
+            assert (error.code, error.message) == (
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                "Topic 't' does not exist.",
+            )
+        assert not await cluster.client.exists(znodes.entity_config_path("topics/t"))
 
 
 @async_test

@@ -4,7 +4,7 @@ import pytest
 
 from odradek.controller.tree.metadata_tree import Create, Multi, Operation
 from odradek.controller.znodes import znodes
-from odradek.controller.znodes.config_nodes import write_entity_config
+from odradek.controller.znodes.config_nodes import change_topic_config, write_entity_config
 from odradek.controller.znodes.metadata_client import MetadataClient
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.support.async_test import async_test
@@ -49,6 +49,26 @@ async def test_a_controller_that_changes_meanwhile_fails_the_write() -> None:
             await write_entity_config(client, "topics/t", {"a": "b"})
         assert refusal.value.code is ErrorCode.STALE_CONTROLLER_EPOCH
         assert await controller.client.entity_config("topics/t") == {}
+
+
+@async_test
+async def test_a_topic_without_a_config_gets_one() -> None:
+    async with controller_cluster() as cluster:
+        controller = await cluster.start(0)
+        await controller.client.create_recursive(znodes.topic_path("t"))
+        await change_topic_config(controller.client, "t", {"a": "b"})
+        assert await controller.client.entity_config("topics/t") == {"a": "b"}
+
+
+@async_test
+async def test_the_config_of_a_topic_that_is_deleted_meanwhile_is_not_created() -> None:
+    async with controller_cluster() as cluster:
+        controller = await cluster.start(0)
+        with pytest.raises(KafkaError, match=r"^Topic 't' does not exist\.$") as refusal:
+            await change_topic_config(controller.client, "t", {"a": "b"})
+        assert refusal.value.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert not await controller.client.exists(znodes.entity_config_path("topics/t"))
+        assert await controller.client.children(znodes.CONFIG_CHANGES) == ()
 
 
 class _Tree:
