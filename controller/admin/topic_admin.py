@@ -361,8 +361,13 @@ class AdminManager:
         validate_only: bool = False,
         record_mutations: RecordMutations = lambda partitions: None,
     ) -> TopicResults:
-        """Add partitions to topics and wait until they are usable."""
+        """Add partitions to topics and wait until they are usable.
+
+        Raises: KafkaError if only some brokers have a rack. Kafka: AdminZkClient.getBrokerMetadatas.
+        """
         brokers, allowance = await self._brokers(), PartitionAllowance()
+        if len({broker.rack is None for broker in brokers}) > 1:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "Not all brokers have rack information.")
         return await self._with_leaders(
             topics,
             lambda topic: self._add_partitions(topic, brokers, allowance, validate_only, record_mutations),

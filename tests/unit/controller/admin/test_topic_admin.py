@@ -198,6 +198,21 @@ async def test_racks_of_some_brokers_only_are_an_unknown_error_without_message()
 
 
 @async_test
+async def test_racks_of_some_brokers_only_refuse_more_partitions_for_all_topics() -> None:
+    """Also for one that names its brokers."""
+    async with controller_cluster() as cluster:
+        await cluster.start(0, rack="north")
+        await cluster.create("t", {0: [0]})
+        admin = cluster.admin(0)
+        topic = CreatePartitionsTopic(name="t", count=2, assignments=[CreatePartitionsAssignment(broker_ids=[0])])
+        assert (await admin.create_partitions([topic], timeout_ms=1000))["t"].is_success
+        await cluster.start(1)
+        with pytest.raises(KafkaError) as refusal:
+            await admin.create_partitions([topic], timeout_ms=1000)
+        assert (refusal.value.code, refusal.value.specific_message) == (ErrorCode.UNKNOWN_SERVER_ERROR, None)
+
+
+@async_test
 async def test_without_a_timeout_the_answer_is_request_timed_out() -> None:
     async with controller_cluster() as cluster:
         await cluster.start(0)
