@@ -165,6 +165,8 @@ def _target(broker: Services, resource: DescribeConfigsResource) -> tuple[int, s
     """The type and the name of what is described: `00` is the broker 0, too. Raises: KafkaError."""
     kind, name = resource.resource_type, resource.resource_name
     if kind == ResourceType.CLIENT_METRICS:
+        if not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Config type client-metrics is only supported on KRaft clusters")
     if kind == ResourceType.TOPIC or (kind == ResourceType.BROKER and not name):
         return kind, name

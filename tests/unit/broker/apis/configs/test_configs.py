@@ -182,6 +182,13 @@ def test_one_resource_many_times_has_as_many_equal_results(broker: InProcessBrok
     assert other.resource_name == "other"
 
 
+def test_a_subscription_of_client_metrics_has_a_name(broker: InProcessBroker) -> None:
+    named, unnamed = describe(broker, (CLIENT_METRICS, "c"), (CLIENT_METRICS, ""))
+    assert named.error_code == unnamed.error_code == ErrorCode.INVALID_REQUEST
+    assert named.error_message == "Config type client-metrics is only supported on KRaft clusters"
+    assert unnamed.error_message == "Client metrics subscription name must not be empty"
+
+
 def test_one_resource_many_times_is_refused_as_often(broker: InProcessBroker) -> None:
     *many, other = alter(broker, *[(TOPIC, "t")] * FEW, (TOPIC, "none"), retention_ms="5")
     assert len(many) == FEW
