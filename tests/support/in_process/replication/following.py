@@ -34,7 +34,7 @@ from odradek.protocol.messages.list_offsets import ListOffsetsRequest
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.log.unified_log import UnifiedLog
 from odradek.timer.sliced_work import run_through
-from tests.support.disks.logs import DeferredIoPool, batch
+from tests.support.disks.logs import DeferredIoPool, append, batch
 from tests.support.in_process.in_process_broker import FakeConnection
 from tests.support.in_process.replication.replicas import TP, Replicas
 
@@ -266,3 +266,13 @@ def error_in(response: FetchResponse, code: ErrorCode, partitions: Sequence[int]
 def honest(request: Request, response: Response) -> Response:
     """The unchanged answer: for `LeaderLink.change`."""
     return response
+
+
+async def ends_after_the_leaders(following: Following) -> None:
+    """The follower has offsets up to 3, and no epochs; the leader has offset 0."""
+    following.lead()
+    await following.turns()
+    append(following.log(), b"a", b"b", b"c")
+    following.log().state.leader_epochs.clear()
+    following.log().update_high_watermark(3)
+    following.append(b"d")

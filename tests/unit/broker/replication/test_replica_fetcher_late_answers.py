@@ -17,6 +17,7 @@ from tests.support.in_process.replication.following import (
     Following,
     behind_the_leaders_start,
     bytes_of,
+    ends_after_the_leaders,
     error_in,
     honest,
 )
@@ -110,16 +111,6 @@ async def test_an_answer_about_a_removed_partition_is_left_alone(following: Foll
     following.link.change = meanwhile
     await following.turns()
     assert (following.log().log_end_offset, following.log(OTHER).log_end_offset) == (0, 1)
-
-
-async def ends_after_the_leaders(following: Following) -> None:
-    """The follower has offsets up to 3, and no epochs; the leader has offset 0."""
-    following.lead()
-    await following.turns()
-    append(following.log(), b"a", b"b", b"c")
-    following.log().state.leader_epochs.clear()
-    following.log().update_high_watermark(3)
-    following.append(b"d")
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from tests.support.in_process.replication.following import (
     Following,
     behind_the_leaders_start,
     bytes_of,
+    ends_after_the_leaders,
     error_in,
     honest,
 )
@@ -85,12 +86,7 @@ async def test_a_log_that_becomes_leader_during_the_offset_request_does_not_rest
 
 @async_test
 async def test_a_log_that_ends_after_the_leaders_is_cut_to_its_end(following: Following) -> None:
-    following.lead()
-    await following.turns()
-    append(following.log(), b"a", b"b", b"c")
-    following.log().state.leader_epochs.clear()
-    following.log().update_high_watermark(3)
-    following.append(b"d")
+    await ends_after_the_leaders(following)
     following.tell_leader(epoch=1)
     following.tell_follower(epoch=1)
     await following.turns()
