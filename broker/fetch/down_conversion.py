@@ -1,7 +1,7 @@
 """Converts records for old consumers to magic 0 or 1: small pieces on the event loop, others in a worker process.
 
-The batch headers tell whether a piece is small: a thousand records take some milliseconds, and compressed data may grow
-a thousandfold. `lazy_down_conversion` decides which piece is converted when.
+A thousand records take some milliseconds, and compressed data may grow a thousandfold: the limits are those of
+`validation_cost`. `lazy_down_conversion` decides which piece is converted when.
 
 Invariants: `done` is called once; at most `WORKERS` conversions run at a time, the others wait.
 
@@ -17,17 +17,12 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records.batch import batches
 from odradek.protocol.records.convert import DownConverted, down_convert
 from odradek.storage.disk.ports import WorkerError
+from odradek.storage.validation.validation_cost import LongValidationError, check_decoding
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.storage.disk.ports import WorkerPool
-
-INLINE_RECORDS_MAX: Final = 1_000
-"""Converted on the loop: about 4 ms."""
-
-INLINE_COMPRESSED_BYTES_MAX: Final = 4 * 1024
-"""Opened on the loop: at most 4 MB come of it."""
 
 WORKERS: Final = 2
 
@@ -60,14 +55,13 @@ def _convert(piece: Piece) -> Converted:
 
 def is_small(piece: Piece) -> bool:
     """Whether the event loop may convert the piece itself."""
-    records = compressed = 0
     try:
-        for batch in batches(memoryview(piece.records)):
-            records += batch.record_count or 1  # a message of an old format has no count
-            compressed += batch.size_in_bytes if batch.compression_type else 0
+        check_decoding(batch for batch in batches(memoryview(piece.records)) if batch.magic > piece.magic)
+    except LongValidationError:
+        return False
     except KafkaError:
         return True  # refused at its header
-    return records <= INLINE_RECORDS_MAX and compressed <= INLINE_COMPRESSED_BYTES_MAX
+    return True
 
 
 class DownConverter:

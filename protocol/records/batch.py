@@ -243,10 +243,13 @@ class RecordBatch:
         """Keys and positions within `data`, the result of `record_bytes`."""
         return read_keys(data, self.checked_count())
 
-    def summary(self, max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES) -> RecordsSummary:
-        """A summary of the records: all are checked and none is built."""
+    def summary(
+        self, max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES, headers_max: int = MAX_INT32
+    ) -> RecordsSummary:
+        """A summary of the records: all are checked and none is built. Raises: LongHeadersError for more headers."""
         count = self.checked_count()
-        return summarize(self.record_bytes(max_decompressed_bytes) if count else b"", count, self.base_timestamp)
+        data = self.record_bytes(max_decompressed_bytes) if count else b""
+        return summarize(data, count, self.base_timestamp, headers_max)
 
     def checked_count(self) -> int:
         """How many records the header says there are. Raises: InvalidRecordError for a negative number."""

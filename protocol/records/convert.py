@@ -91,36 +91,45 @@ def overflow_batch(remaining: int, max_bytes: int) -> bytes:
 def convert_to_magic(
     batch: AnyBatch, magic: int, first_offset: int = 0, max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES
 ) -> DownConverted:
-    """One data batch as messages of a lower magic; empty if none of its records is left."""
+    """One data batch as messages of a lower magic; empty if none of its records is left.
+
+    The records are taken one by one: a batch of millions is never in memory as values.
+    """
     codec = batch.compression_type
-    records = [
+    records = (
         record
         for record in batch.records(max_decompressed_bytes)
         if codec != CompressionType.NONE or record.offset >= first_offset
-    ]
-    if not records:
+    )
+    first = next(records, None)
+    if first is None:
         return DownConverted(b"", 0)
+    count = 0
+
+    def counted() -> Iterator[Record]:
+        nonlocal count
+        for record in chain((first,), records):
+            count += 1
+            yield record
+
     is_append_time = batch.timestamp_type == LOG_APPEND_TIME
     sizes: list[int] = []
     messages = build_messages(
-        records,
+        counted(),
         magic,
-        base_offset=records[0].offset,
+        base_offset=first.offset,
         compression_type=codec,
         timestamp_type=LOG_APPEND_TIME if is_append_time else CREATE_TIME,
         log_append_time=batch.max_timestamp if is_append_time else NO_TIMESTAMP,
         sizes=sizes,
     )
-    return DownConverted(messages, len(records), batch.size_in_bytes + sum(sizes))
+    return DownConverted(messages, count, batch.size_in_bytes + sum(sizes))
 
 
 def deep_records(batch: AnyBatch, *, max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES) -> Iterator[Record]:
     """The records of a batch that came from a client; a legacy wrapper's inner checksums and magics are verified."""
-    if isinstance(batch, LegacyBatch) and batch.compression_type != CompressionType.NONE:
-        for message in batch.inner_messages(max_decompressed_bytes):
-            if message.magic != batch.magic:
-                raise InvalidRecordError(f"A message of magic {message.magic} does not match outer magic {batch.magic}")
-            message.ensure_valid()
+    if isinstance(batch, LegacyBatch):
+        return batch.records(max_decompressed_bytes, from_client=True)
     return batch.records(max_decompressed_bytes)
 
 

@@ -160,15 +160,33 @@ class LegacyBatch:
         """The value of the outer message: of a wrapper, the compressed set."""
         return self._key_and_value()[1]
 
-    def records(self, max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES) -> Iterator[Record]:
-        """The records, with absolute offsets and the timestamps a consumer sees."""
+    def records(
+        self, max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES, *, from_client: bool = False
+    ) -> Iterator[Record]:
+        """The records, with absolute offsets and the timestamps a consumer sees; those of a wrapper one by one.
+
+        `from_client`: the inner checksums and magics of a wrapper are verified.
+
+        Raises: CorruptRecordError, at once or where the iteration comes to an invalid message.
+        """
         if not self.attributes & COMPRESSION_MASK:
             key, value = self._key_and_value()
             return iter((Record(self.last_offset, self.max_timestamp, key, value),))
-        return iter(self._inner_records(max_decompressed_bytes))
+        data = self.inner_bytes(max_decompressed_bytes)
+        last = self._last_inner(data)
+        base = 0
+        if self.magic == MAGIC_V1 and self.last_offset != 0:
+            # Some librdkafka versions send 0 as the wrapper's offset: then the inner offsets are absolute.
+            base = self.last_offset - last
+            if base < 0:
+                raise InvalidRecordError(
+                    f"Found invalid wrapper offset in compressed v1 message set, wrapper offset '{self.last_offset}' "
+                    f"is less than the last inner message offset '{last}' and it is not zero."
+                )
+        return self._inner_records(data, base, from_client)
 
-    def inner_messages(self, max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES) -> list[LegacyBatch]:
-        """The messages of a wrapper as they stand in it: relative offsets, own timestamps."""
+    def inner_bytes(self, max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES) -> bytes:
+        """The messages of a wrapper one after the other, uncompressed. The last may be cut off."""
         codec = self.compression_type
         if codec == CompressionType.ZSTD:
             raise InvalidRecordError(
@@ -177,47 +195,42 @@ class LegacyBatch:
         value = self._key_and_value()[1]
         if value is None:
             raise InvalidRecordError(f"Found invalid compressed record set with null value (magic = {self.magic})")
-        data = memoryview(decompress(codec, value, max_decompressed_bytes, magic=self.magic))
-        messages: list[LegacyBatch] = []
-        position = 0
-        while position + LOG_OVERHEAD <= len(data):
-            (size,) = _INT.unpack_from(data, position + 8)
-            if size < LEGACY_OVERHEAD_V0:
-                raise CorruptRecordError(f"Record size is less than the minimum record overhead ({LEGACY_OVERHEAD_V0})")
-            end = position + LOG_OVERHEAD + size
-            if end > len(data):
-                break
-            message = LegacyBatch(data[position:end])
-            if message.magic > MAGIC_V1 or message.magic < MAGIC_V0:
-                raise InvalidRecordError(f"Invalid magic {message.magic} of a message inside a compressed message")
-            messages.append(message)
-            position = end
-        if not messages:
-            raise InvalidRecordError("Found invalid compressed record set with no inner records")
-        return messages
+        return decompress(codec, value, max_decompressed_bytes, magic=self.magic)
 
-    def _inner_records(self, max_decompressed_bytes: int) -> list[Record]:
-        messages = self.inner_messages(max_decompressed_bytes)
-        base = 0
-        if self.magic == MAGIC_V1 and self.last_offset != 0:
-            # Some librdkafka versions send 0 as the wrapper's offset: then the inner offsets are absolute.
-            base = self.last_offset - messages[-1].last_offset
-            if base < 0:
-                raise InvalidRecordError(
-                    f"Found invalid wrapper offset in compressed v1 message set, wrapper offset '{self.last_offset}' "
-                    f"is less than the last inner message offset '{messages[-1].last_offset}' and it is not zero."
-                )
+    def inner_messages(self, max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES) -> Iterator[LegacyBatch]:
+        """The messages of a wrapper as they stand in it: relative offsets, own timestamps."""
+        data = self.inner_bytes(max_decompressed_bytes)
+        self._last_inner(data)
+        return _messages(data)
+
+    def _last_inner(self, data: bytes) -> int:
+        """The offset of the last message, as it stands there. Checks sizes and magics of all."""
+        last = None
+        for position, _ in _spans(data):
+            if data[position + MAGIC_POSITION] > MAGIC_V1:
+                magic = (data[position + MAGIC_POSITION] ^ 0x80) - 0x80
+                raise InvalidRecordError(f"Invalid magic {magic} of a message inside a compressed message")
+            last = position
+        if last is None:
+            raise InvalidRecordError("Found invalid compressed record set with no inner records")
+        return int(_LONG.unpack_from(data, last)[0])
+
+    def _inner_records(self, data: bytes, base: int, from_client: bool) -> Iterator[Record]:
         is_append_time = self.timestamp_type == LOG_APPEND_TIME
-        records: list[Record] = []
-        for message in messages:
+        for message in _messages(data):
+            if from_client:
+                if message.magic != self.magic:
+                    raise InvalidRecordError(
+                        f"A message of magic {message.magic} does not match outer magic {self.magic}"
+                    )
+                message.ensure_valid()
             if message.attributes & COMPRESSION_MASK:
                 raise InvalidRecordError("Inner messages must not be compressed")
             key, value = message._key_and_value()
             timestamp = message.max_timestamp
             if is_append_time and message.magic == MAGIC_V1:
                 timestamp = self.max_timestamp
-            records.append(Record(_wrapped(base + message.last_offset), timestamp, key, value))
-        return records
+            yield Record(_wrapped(base + message.last_offset), timestamp, key, value)
 
     def _key_and_value(self) -> tuple[bytes | None, bytes | None]:
         position = LEGACY_TIMESTAMP_POSITION + (8 if self.magic == MAGIC_V1 else 0)
@@ -240,6 +253,25 @@ class LegacyBatch:
     def with_last_offset(self, offset: int) -> bytes:
         """The first 8 bytes with another offset, which lies outside the CRC."""
         return _LONG.pack(offset)
+
+
+def _spans(data: bytes) -> Iterator[tuple[int, int]]:
+    """Begin and end of each whole message. Raises: CorruptRecordError for a size that no message has."""
+    position = 0
+    while position + LOG_OVERHEAD <= len(data):
+        (size,) = _INT.unpack_from(data, position + 8)
+        if size < LEGACY_OVERHEAD_V0:
+            raise CorruptRecordError(f"Record size is less than the minimum record overhead ({LEGACY_OVERHEAD_V0})")
+        end = position + LOG_OVERHEAD + size
+        if end > len(data):
+            return
+        yield position, end
+        position = end
+
+
+def _messages(data: bytes) -> Iterator[LegacyBatch]:
+    view = memoryview(data)
+    return (LegacyBatch(view[begin:end]) for begin, end in _spans(data))
 
 
 def _wrapped(offset: int) -> int:
@@ -291,7 +323,7 @@ def build_messages(
     if compression_type == CompressionType.ZSTD:
         raise UnsupportedCompressionTypeError(f"ZStandard compression is not supported for magic {magic}")
     is_relative = magic == MAGIC_V1 and compression_type != CompressionType.NONE
-    parts: list[bytes] = []
+    messages = bytearray()
     last_offset = base_offset - 1
     max_timestamp = NO_TIMESTAMP
     for record in records:
@@ -299,13 +331,12 @@ def build_messages(
         timestamp = log_append_time if timestamp_type == LOG_APPEND_TIME else record.timestamp
         max_timestamp = max(max_timestamp, timestamp)
         offset = last_offset - base_offset if is_relative else last_offset
-        parts.append(build_message(magic, offset, timestamp, record.key, record.value, timestamp_type=timestamp_type))
-    messages = b"".join(parts)
+        messages += build_message(magic, offset, timestamp, record.key, record.value, timestamp_type=timestamp_type)
     if sizes is not None:
         header = len(build_message(magic, 0, 0, None, None)) if compression_type else 0
         sizes.append(header + len(messages))
-    if compression_type == CompressionType.NONE or not parts:
-        return messages
+    if compression_type == CompressionType.NONE or not messages:
+        return bytes(messages)
     packed = compress(compression_type, messages, level, magic)
     return build_message(
         magic,

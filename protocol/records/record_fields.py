@@ -48,8 +48,15 @@ def _header_count(data: bytes, position: int, end: int) -> tuple[int, int]:
     return count, position
 
 
-def skip_headers(data: bytes, position: int, end: int) -> int:
+class LongHeadersError(Exception):
+    """There are more headers than the caller reads. Not an error of the records."""
+
+
+def skip_headers(data: bytes, position: int, end: int, most: int) -> tuple[int, int]:
+    """The number of headers, and the position behind them. Raises: LongHeadersError if there are more than `most`."""
     count, position = _header_count(data, position, end)
+    if count > most:
+        raise LongHeadersError
     for _ in range(count):
         size = data[position]
         position += 1
@@ -64,7 +71,7 @@ def skip_headers(data: bytes, position: int, end: int) -> int:
             size, position = long_varint(data, position, size)
         if not size & 1:
             position += size >> 1
-    return position
+    return count, position
 
 
 def read_headers(data: bytes, position: int, end: int) -> tuple[Headers, int]:

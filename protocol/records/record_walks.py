@@ -204,8 +204,13 @@ def read_keys(data: bytes, count: int) -> list[KeyedSpan]:  # noqa: C901 - as re
     return spans
 
 
-def summarize(data: bytes, count: int, base_timestamp: int) -> RecordsSummary:  # noqa: C901 - as read_records
-    """Walk all records and build none. Refuses what `read_records` refuses."""
+def summarize(  # noqa: C901 - as read_records
+    data: bytes, count: int, base_timestamp: int, headers_max: int = MAX_INT32
+) -> RecordsSummary:
+    """Walk all records and build none. Refuses what `read_records` refuses.
+
+    Raises: LongHeadersError when the records have more than `headers_max` headers together.
+    """
     position = keyless = 0
     end = len(data)
     min_delta, max_delta = _NO_DELTA
@@ -273,7 +278,8 @@ def summarize(data: bytes, count: int, base_timestamp: int) -> RecordsSummary:  
             if not length & 1:
                 position += length >> 1
             if data[position]:
-                position = skip_headers(data, position, body_end)
+                headers, position = skip_headers(data, position, body_end, headers_max)
+                headers_max -= headers
             else:
                 position += 1
         except (IndexError, ValueError):

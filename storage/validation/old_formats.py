@@ -28,7 +28,7 @@ from odradek.storage.validation.record_checks import raise_record_errors, record
 from odradek.storage.validation.validation_rules import ValidatedBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from odradek.protocol.records.batch import AnyBatch
     from odradek.storage.validation.validation_rules import ValidationRules
@@ -57,9 +57,11 @@ def assign_in_old_format(
             for offset, message in enumerate(same, next_offset)
         )
     elif can_stay and rules.record_version == MAGIC_V1 and _is_sequential(first, rules):
-        records = list(records_of(first, rules))
-        largest = max(record.timestamp for record in records)
-        stored = _updated(same[0], next_offset + len(records) - 1, largest, rules, now_ms)
+        count, largest = 0, NO_TIMESTAMP
+        for record in records_of(first, rules):
+            count += 1
+            largest = max(largest, record.timestamp)
+        stored = _updated(same[0], next_offset + count - 1, largest, rules, now_ms)
     else:
         stored = _rebuilt(found, rules, target_codec, next_offset, now_ms, sizes)
     log_append_time = now_ms if rules.timestamp_type == LOG_APPEND_TIME else NO_TIMESTAMP
@@ -122,16 +124,8 @@ def _rebuilt(
     magic = rules.record_version
     if target_codec == CompressionType.ZSTD:
         raise _cannot_hold(f"ZStandard compression is not supported for magic {magic}")
-    records = []
-    for batch in found:
-        for record in records_of(batch, rules):
-            if record.headers:
-                raise _cannot_hold(f"Magic v{magic} does not support record headers")
-            if record.timestamp < NO_TIMESTAMP:
-                raise _cannot_hold(f"Invalid negative timestamp {record.timestamp}")
-            records.append(SimpleRecord(record.timestamp, record.key, record.value))
     stored = build_messages(
-        records,
+        _representable(found, rules),
         magic,
         base_offset=next_offset,
         compression_type=target_codec,
@@ -148,6 +142,17 @@ def _rebuilt(
                 f"exceeds the maximum configured size of {rules.max_message_bytes}.",
             )
     return stored
+
+
+def _representable(found: Sequence[AnyBatch], rules: ValidationRules) -> Iterator[SimpleRecord]:
+    """The records one by one. Raises KafkaError at one that the format cannot represent."""
+    for batch in found:
+        for record in records_of(batch, rules):
+            if record.headers:
+                raise _cannot_hold(f"Magic v{rules.record_version} does not support record headers")
+            if record.timestamp < NO_TIMESTAMP:
+                raise _cannot_hold(f"Invalid negative timestamp {record.timestamp}")
+            yield SimpleRecord(record.timestamp, record.key, record.value)
 
 
 def _cannot_hold(message: str) -> KafkaError:

@@ -53,7 +53,7 @@ from odradek.storage.append_info import (
 from odradek.storage.validation.max_timestamp import TRUSTED_DISTANCE_MS, max_timestamp_of
 from odradek.storage.validation.old_formats import assign_in_old_format
 from odradek.storage.validation.record_checks import has_bad_records, raise_record_errors, records_of
-from odradek.storage.validation.validation_cost import check_rebuild, check_separation, check_walk
+from odradek.storage.validation.validation_cost import check_rebuild, check_separation, walk
 from odradek.storage.validation.validation_rules import ValidatedBatch
 
 if TYPE_CHECKING:
@@ -284,9 +284,8 @@ def _checked_records(
 
     Raises: RecordValidationError; LongValidationError if that, or the rebuild of a batch with gaps, takes long.
     """
-    if not may_take_long:
-        check_walk(batch)
-    summary = batch.summary(rules.max_decompressed_bytes)
+    most = rules.max_decompressed_bytes
+    summary = batch.summary(most) if may_take_long else walk(batch, most)
     is_invalid = has_wrong_time or has_bad_records(batch, summary, rules, now_ms)
     if not may_take_long and (is_invalid or (source_codec and not summary.has_sequential_offsets)):
         check_rebuild([batch])

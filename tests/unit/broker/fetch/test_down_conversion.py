@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 
 from odradek.broker.fetch.down_conversion import (
-    INLINE_COMPRESSED_BYTES_MAX,
-    INLINE_RECORDS_MAX,
     WORKERS,
     Converted,
     DownConverter,
@@ -16,9 +14,19 @@ from odradek.broker.fetch.down_conversion import (
 )
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records.batch import batches
+from odradek.protocol.records.builder import build_batch
+from odradek.protocol.records.compression import compress
 from odradek.protocol.records.convert import DownConverted
+from odradek.protocol.records.legacy import build_message
+from odradek.protocol.records.record import SimpleRecord
 from odradek.storage.disk.ports import WorkerError
-from tests.support.disks.logs import batch
+from odradek.storage.validation.validation_cost import (
+    DECODED_BYTES_MAX,
+    DECODED_HEADERS_MAX,
+    REBUILT_COMPRESSED_BYTES_MAX,
+    REBUILT_RECORDS_MAX,
+)
+from tests.support.disks.logs import NOW, batch
 from tests.support.disks.managed_logs import DeferredWorkers
 
 ZSTD = 4
@@ -28,19 +36,19 @@ def piece(count: int = 1, **kwargs: int) -> Piece:
     return Piece(bytes(batch(*[b"v"] * count, **kwargs)), 1, 0)
 
 
-LARGE = piece(INLINE_RECORDS_MAX + 1)
+LARGE = piece(REBUILT_RECORDS_MAX + 1)
 
 
 def test_little_is_converted_at_once() -> None:
     workers, results = DeferredWorkers(), list[tuple[Converted, int]]()
     converter = DownConverter(workers, iter(range(100)).__next__)
-    converter.convert(piece(INLINE_RECORDS_MAX), lambda *found: results.append(found))
+    converter.convert(piece(REBUILT_RECORDS_MAX), lambda *found: results.append(found))
     converter.convert(piece(compression=ZSTD), lambda *found: results.append(found))
     (converted, conversion_ns), (refused, _) = results
     assert conversion_ns == 1
     assert isinstance(converted, DownConverted)
-    assert converted.converted == INLINE_RECORDS_MAX
-    assert [message.magic for message in batches(memoryview(converted.records))] == [1] * INLINE_RECORDS_MAX
+    assert converted.converted == REBUILT_RECORDS_MAX
+    assert [message.magic for message in batches(memoryview(converted.records))] == [1] * REBUILT_RECORDS_MAX
     assert refused is ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
     assert workers.jobs == []
 
@@ -65,11 +73,21 @@ def test_death_of_a_worker_is_an_error(failure: Exception) -> None:
 
 
 def test_small_pieces() -> None:
-    assert is_small(piece(INLINE_RECORDS_MAX))
-    assert not is_small(piece(INLINE_RECORDS_MAX + 1))
-    incompressible = bytes(range(256)) * (INLINE_COMPRESSED_BYTES_MAX // 256)
+    assert is_small(piece(REBUILT_RECORDS_MAX))
+    assert not is_small(piece(REBUILT_RECORDS_MAX + 1))
+    incompressible = bytes(range(256)) * (REBUILT_COMPRESSED_BYTES_MAX // 256)
     assert is_small(Piece(bytes(batch(incompressible * 2)), 1, 0))
     lz4 = bytes(batch(incompressible[:100], compression=3))
     assert is_small(Piece(lz4, 1, 0))
-    assert not is_small(Piece(lz4 * (INLINE_COMPRESSED_BYTES_MAX // len(lz4) + 1), 1, 0))
+    assert not is_small(Piece(lz4 * (REBUILT_COMPRESSED_BYTES_MAX // len(lz4) + 1), 1, 0))
     assert is_small(Piece(b"\0" * 100, 1, 0)), "refused without being opened"
+
+
+def test_what_a_batch_header_does_not_tell_makes_a_piece_large() -> None:
+    records = [SimpleRecord(NOW, None, None, (("", None),) * (DECODED_HEADERS_MAX + 1))]
+    for codec in (0, 1):
+        assert not is_small(Piece(bytes(build_batch(records, compression_type=codec)), 1, 0))
+    messages = compress(1, build_message(1, 0, NOW, None, None) * (DECODED_BYTES_MAX // 34))
+    wrapper = build_message(1, 0, NOW, None, messages, compression_type=1)
+    assert not is_small(Piece(wrapper, 0, 0))
+    assert is_small(Piece(wrapper, 1, 0)), "it passes as it is"

@@ -202,7 +202,7 @@ def test_checksums_inside_a_wrapper_are_verified() -> None:
     (batch,) = scan(build_message(1, 0, T, None, packed, compression_type=CompressionType.GZIP))
     batch.ensure_valid()
     with pytest.raises(CorruptRecordError, match="crc"):
-        deep_records(batch)
+        list(deep_records(batch))
 
 
 def test_another_magic_inside_a_wrapper_is_refused_from_a_client() -> None:
@@ -210,7 +210,7 @@ def test_another_magic_inside_a_wrapper_is_refused_from_a_client() -> None:
     packed = deflate.compress(build_message(0, 0, T, b"k", b"v")) + deflate.flush()
     (batch,) = scan(build_message(1, 0, T, None, packed, compression_type=CompressionType.GZIP))
     with pytest.raises(InvalidRecordError, match="does not match outer magic"):
-        deep_records(batch)
+        list(deep_records(batch))
 
 
 def test_an_empty_list_cannot_be_converted_up() -> None:

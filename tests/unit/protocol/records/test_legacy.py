@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import struct
+import tracemalloc
 import zlib
 from contextlib import suppress
 from itertools import product
@@ -232,3 +233,15 @@ def test_no_records_make_no_wrapper() -> None:
 def test_headers_are_dropped() -> None:
     data = build_messages([SimpleRecord(T, b"k", b"v", (("h", b"x"),))], 1)
     assert data == build_message(1, 0, T, b"k", b"v")
+
+
+def test_records_of_a_wrapper_are_made_one_by_one() -> None:
+    count = 20_000
+    batch = wrapper(0, build_message(1, 0, T, None, b"v") * count)
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in batch.records(from_client=True)) == count
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < 3 * count * 35, "the bytes, and no lists of values"
