@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from odradek.coordinator.group.coordinator import GroupCoordinator
     from odradek.coordinator.transaction.coordinator import TransactionCoordinator
     from odradek.storage.disk.ports import IoPool
+    from odradek.storage.log.offset_lookup import LongLookups
     from odradek.storage.manager.log_manager import LogManager
     from odradek.timer.clock import Clock
     from odradek.timer.sliced_work import SlicedWork, Steps, Wait
@@ -71,6 +72,7 @@ class Services:
     first_metadata: FirstMetadata
     fetch_sessions: FetchSessionCache
     down_converter: DownConverter
+    long_lookups: LongLookups
     group_coordinator: GroupCoordinator
     transaction_coordinator: TransactionCoordinator
     transaction_verification: TransactionVerification

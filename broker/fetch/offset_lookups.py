@@ -1,5 +1,7 @@
 """ListOffsets for a hosted partition: offsets by timestamp, and the earliest and latest that the client may see.
 
+A lookup by time goes in steps (`storage.log.offset_lookup`).
+
 Kafka: Partition.fetchOffsetForTimestamp, Partition.legacyFetchOffsetsForTimestamp.
 """
 
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records.layout import NO_PARTITION_LEADER_EPOCH
 from odradek.storage.log.legacy_offsets import legacy_offsets_before as offsets_before
+from odradek.storage.log.offset_lookup import FIRST_STEP, LongLookupError, LookupStep
 from odradek.storage.offsets import LATEST, SpecialTimestamp, TimestampAndOffset
 
 if TYPE_CHECKING:
@@ -18,12 +21,19 @@ if TYPE_CHECKING:
 
 
 def fetch_offset_for_timestamp(
-    partition: Partition, timestamp: int, isolation_level: int | None, current_leader_epoch: int, leader_only: bool
+    partition: Partition,
+    timestamp: int,
+    isolation_level: int | None,
+    current_leader_epoch: int,
+    leader_only: bool,
+    step: LookupStep = FIRST_STEP,
 ) -> TimestampAndOffset | None:
     """ListOffsets for one partition. `isolation_level` 0 or 1 for clients, None for replicas.
 
     Until a new leader's high watermark has passed the start of its epoch, clients get OFFSET_NOT_AVAILABLE: otherwise
     the latest offset could go backwards.
+
+    Raises: KafkaError; LongLookupError if the lookup needs one step more.
     """
     log = partition.local_log_with_epoch(current_leader_epoch, leader_only)
     watermarks = log.watermarks
@@ -38,7 +48,13 @@ def fetch_offset_for_timestamp(
         if lagging:
             _refuse_lagging(partition, log)
         return TimestampAndOffset(-1, limit, partition.leader_epoch)
-    found = log.fetch_offset_by_timestamp(timestamp)
+    if step.leader_epoch not in (NO_PARTITION_LEADER_EPOCH, partition.leader_epoch):
+        step = FIRST_STEP
+    try:
+        found = log.fetch_offset_by_timestamp(timestamp, step=step)
+    except LongLookupError as long:
+        long.leader_epoch = partition.leader_epoch
+        raise
     if timestamp in (SpecialTimestamp.EARLIEST, SpecialTimestamp.EARLIEST_LOCAL):
         return found
     if found is not None and found.offset < limit:

@@ -30,6 +30,7 @@ from odradek.controller.admin.topic_admin import AdminManager
 from odradek.controller.channels import ControllerChannels
 from odradek.controller.controller import Controller
 from odradek.controller.model.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from odradek.storage.log.offset_lookup import LongLookups
 from odradek.timer.walks import Walks
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ class ServiceSetup:
             first_metadata=FirstMetadata(self.timer, self.call_soon, has_topics=has_topics),
             fetch_sessions=self._fetch_sessions(),
             down_converter=DownConverter(self.machine.workers, self.clock.monotonic_ns),
+            long_lookups=LongLookups(self.machine.workers),
             group_coordinator=self._group_coordinator(replicas, verification, partition_counts),
             transaction_coordinator=self._transaction_coordinator(replicas, controller, partition_counts),
             transaction_verification=verification,

@@ -7,9 +7,11 @@ varints are read in line, as in `record_walks`.
 
 from __future__ import annotations
 
-from odradek.protocol.records.batch import AnyBatch, RecordBatch
+from operator import attrgetter
+
+from odradek.protocol.records.batch import AnyBatch, LegacyBatch
 from odradek.protocol.records.errors import InvalidRecordError
-from odradek.protocol.records.layout import CREATE_TIME, MAX_INT64, NO_TIMESTAMP
+from odradek.protocol.records.layout import CREATE_TIME, MAX_DECOMPRESSED_BYTES, MAX_INT64, NO_TIMESTAMP
 from odradek.protocol.records.record_fields import checked, does_not_fit, ends_early, long_varint, long_varlong
 
 
@@ -53,19 +55,43 @@ def largest_timestamp(data: bytes, count: int, base_timestamp: int) -> int:
     return max(NO_TIMESTAMP, timestamp)
 
 
-def first_record_since(batch: AnyBatch, timestamp: int, starting_offset: int) -> tuple[int, int] | None:
+def first_record_since(
+    batch: AnyBatch, timestamp: int, starting_offset: int, max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES
+) -> tuple[int, int] | None:
     """Timestamp and offset of the first record from `starting_offset` on with this timestamp (ms) or a later one.
 
     Raises: CorruptRecordError when the records cannot be read up to there.
     """
-    if isinstance(batch, RecordBatch) and batch.timestamp_type == CREATE_TIME:
-        data, count, base_timestamp = batch.record_bytes(), batch.checked_count(), batch.base_timestamp
-        deltas = _first_since(data, count, timestamp - base_timestamp, starting_offset - batch.base_offset)
-        return None if deltas is None else (checked(base_timestamp + deltas[0]), batch.base_offset + deltas[1])
-    for record in batch.records():
-        if record.timestamp >= timestamp and record.offset >= starting_offset:
-            return record.timestamp, record.offset
-    return None
+    if isinstance(batch, LegacyBatch):
+        for record in batch.records(max_decompressed_bytes):
+            if record.timestamp >= timestamp and record.offset >= starting_offset:
+                return record.timestamp, record.offset
+        return None
+    data, count = batch.record_bytes(max_decompressed_bytes), batch.checked_count()
+    base_timestamp, base_offset = batch.base_timestamp, batch.base_offset
+    if batch.timestamp_type == CREATE_TIME:
+        deltas = _first_since(data, count, timestamp - base_timestamp, starting_offset - base_offset)
+        return None if deltas is None else (checked(base_timestamp + deltas[0]), base_offset + deltas[1])
+    if batch.max_timestamp < timestamp:
+        return None
+    deltas = _first_since(data, count, _ANY, starting_offset - base_offset)
+    return None if deltas is None else (batch.max_timestamp, base_offset + deltas[1])
+
+
+def latest_record(batch: AnyBatch, max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES) -> tuple[int, int] | None:
+    """Timestamp and offset of the first record with the largest timestamp; None without records.
+
+    Raises: CorruptRecordError when the records cannot be read.
+    """
+    if isinstance(batch, LegacyBatch):
+        latest = max(batch.records(max_decompressed_bytes), key=attrgetter("timestamp"))
+        return latest.timestamp, latest.offset
+    if batch.timestamp_type != CREATE_TIME:
+        return first_record_since(batch, batch.max_timestamp, batch.base_offset, max_decompressed_bytes)
+    data, count = batch.record_bytes(max_decompressed_bytes), batch.checked_count()
+    timestamp = largest_timestamp(data, count, batch.base_timestamp)
+    deltas = _first_since(data, count, timestamp - batch.base_timestamp, _ANY)
+    return None if deltas is None else (timestamp, batch.base_offset + deltas[1])
 
 
 def _first_since(data: bytes, count: int, timestamp_delta: int, offset_delta: int) -> tuple[int, int] | None:
@@ -108,3 +134,5 @@ def _first_since(data: bytes, count: int, timestamp_delta: int, offset_delta: in
 
 
 _TOO_EARLY = (1 << 65) + 1
+_ANY = -(1 << 65)
+"""Below every timestamp delta."""

@@ -29,7 +29,7 @@ from odradek.storage.disk.disk_space import LogDirFullError
 from odradek.storage.log.log_append import append_replicated, append_validated
 from odradek.storage.log.log_start import delete_records, maybe_increment_log_start_offset
 from odradek.storage.log.log_state import LogState
-from odradek.storage.log.offset_lookup import lookup_by_timestamp
+from odradek.storage.log.offset_lookup import LookupStep, lookup_by_timestamp
 from odradek.storage.log.segment_deletion import delete_old_segments
 from odradek.storage.log.truncation import truncate_fully_and_start_at, truncate_to
 from odradek.storage.offsets import LogOffsetMetadata, TimestampAndOffset
@@ -336,10 +336,13 @@ class UnifiedLog:
             self.state.fail("reading", error)
 
     def fetch_offset_by_timestamp(
-        self, timestamp: int, isolation: FetchIsolation = FetchIsolation.LOG_END
+        self, timestamp: int, isolation: FetchIsolation = FetchIsolation.LOG_END, step: LookupStep | None = None
     ) -> TimestampAndOffset | None:
-        """The result of ListOffsets for a time in ms or a `SpecialTimestamp`; None if there is none."""
-        return lookup_by_timestamp(self.state, timestamp, self.limit_of(isolation))
+        """The result of ListOffsets for a time in ms or a `SpecialTimestamp`; None if there is none.
+
+        Raises: LongLookupError where the `step` ends.
+        """
+        return lookup_by_timestamp(self.state, timestamp, self.limit_of(isolation), step)
 
     # -- leader epochs -----------------------------------------------------------------------------
 

@@ -19,12 +19,11 @@ from typing import TYPE_CHECKING, NoReturn
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.new_tuple import new_tuple
 from odradek.protocol.records.layout import NO_TIMESTAMP
-from odradek.protocol.records.timestamps import first_record_since
 from odradek.storage import log_files
 from odradek.storage.append_info import MAX_RELATIVE_OFFSET, SegmentOffsetOverflowError
 from odradek.storage.disk.descriptors import is_out_of_descriptors
 from odradek.storage.disk.disk_space import DiskFullError, is_no_space
-from odradek.storage.offsets import LogOffsetMetadata, TimestampAndOffset, TimestampOffset
+from odradek.storage.offsets import LogOffsetMetadata, TimestampOffset
 from odradek.storage.segment.fetch_data import EMPTY_RECORDS, FetchDataInfo
 from odradek.storage.segment.file_records import FileRecords, FileRegion
 from odradek.storage.segment.offset_index import OffsetIndex
@@ -322,22 +321,6 @@ class LogSegment:
     def fetch_upper_bound_offset(self, start_position: int, size: int) -> int | None:
         """An offset above all records of the region, from the offset index; None if the index has no entry after it."""
         return self.offset_index.offset_at_or_after_position(start_position + size)
-
-    def find_by_timestamp(self, timestamp: int, starting_offset: int) -> TimestampAndOffset | None:
-        """The first record from `starting_offset` on with a timestamp of at least `timestamp` (ms).
-
-        Kafka: LogSegment.findOffsetByTimestamp.
-        """
-        indexed_offset = self.time_index.lookup(timestamp).offset
-        position = self.offset_index.lookup(max(indexed_offset, starting_offset)).position
-        for where in self.records.positions(position):
-            if where.max_timestamp < timestamp or where.last_offset < starting_offset:
-                continue
-            batch = self.records.batch_at(where)
-            found = first_record_since(batch, timestamp, starting_offset)
-            if found is not None:
-                return TimestampAndOffset(*found, batch.partition_leader_epoch)
-        return None
 
     def read_next_offset(self) -> int:
         """The offset after the last record; the base offset for an empty segment."""

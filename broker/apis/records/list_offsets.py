@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from odradek.broker.apis.authorization import filter_by_authorized
 from odradek.broker.apis.records.isolation import require_isolation_level
@@ -33,6 +33,7 @@ from odradek.protocol.new_tuple import new_tuple
 from odradek.protocol.records.layout import NO_PARTITION_LEADER_EPOCH
 from odradek.protocol.shared_elements import append_shared, shared
 from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage.log.offset_lookup import FIRST_STEP, LongLookupError, LookupStep
 from odradek.storage.offsets import LATEST, SpecialTimestamp
 from odradek.timer.repeated_items import repeated
 from odradek.timer.sliced_work import Wait, listed
@@ -42,6 +43,10 @@ if TYPE_CHECKING:
     from odradek.broker.fetch.cold_reads import Lookup
     from odradek.broker.network.requests.request import RequestContext
     from odradek.timer.sliced_work import Steps
+
+Answer: TypeAlias = (
+    "Callable[[Services, ListOffsetsRequest, TopicPartition, ListOffsetsPartition, int], ListOffsetsPartitionResponse]"
+)
 
 CONSUMER_REPLICA_ID = -1
 DEBUGGING_REPLICA_ID = -2
@@ -63,8 +68,9 @@ def handle(broker: Services, ctx: RequestContext, request: ListOffsetsRequest) -
     topics = request.topics
     if len(topics) == 1 and len(topics[0].partitions) == 1 and broker.authorizer is None and ctx.header.api_version > 0:
         name, part = topics[0].name, topics[0].partitions[0]  # what consumers ask for most often
-        if part.timestamp == LATEST or _is_in_memory(broker, name, part):
-            return _reply_with_one(broker, ctx, request, name, part)
+        is_in_memory = part.timestamp == LATEST or _is_in_memory(broker, name, part)
+        if is_in_memory and _reply_with_one(broker, ctx, request, name, part):
+            return
     work = _list_offsets(broker, ctx, request)
     is_small = ctx.size <= SMALL_REQUEST_BYTES and ctx.header.api_version > 0  # v0 looks at each segment
     now_or_in_slices(broker, ctx, request, work, is_small=is_small)
@@ -80,11 +86,15 @@ def _is_in_memory(broker: Services, name: str, part: ListOffsetsPartition) -> bo
 
 def _reply_with_one(
     broker: Services, ctx: RequestContext, request: ListOffsetsRequest, name: str, part: ListOffsetsPartition
-) -> None:
-    """Not in slices: the most that it does is to read one batch."""
+) -> bool:
+    """Whether one step was enough to reply."""
     topic_partition = new_tuple(TopicPartition, (name, part.partition_index))
-    found = _offset(broker, request, topic_partition, part, ctx.header.api_version)
+    try:
+        found = _offset(broker, request, topic_partition, part, ctx.header.api_version)
+    except LongLookupError:
+        return False
     ctx.reply(ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name=name, partitions=[found])]))
+    return True
 
 
 def _list_offsets(broker: Services, ctx: RequestContext, request: ListOffsetsRequest) -> Steps:
@@ -99,10 +109,9 @@ def _list_offsets(broker: Services, ctx: RequestContext, request: ListOffsetsReq
         if lookups:
             yield Wait(partial(warm, lookups))
         duplicates = yield from _duplicates(request.topics, is_large=is_large)
-    answer = _offsets_v0 if version == 0 else _offset
-    topics: list[ListOffsetsTopicResponse] | Outcomes[str, ListOffsetsTopicResponse] = []
-    if is_large:  # a request of 1 MB may name 150,000 topics without partitions
-        topics = Outcomes(_without_partitions)
+    answer: Answer = _offsets_v0 if version == 0 else _offset
+    topics: list[ListOffsetsTopicResponse] | Outcomes[str, ListOffsetsTopicResponse]
+    topics = Outcomes(_without_partitions) if is_large else []  # 1 MB may name 150,000 topics without partitions
     for topic in request.topics:
         if topic.name not in authorized:
             yield None
@@ -112,10 +121,15 @@ def _list_offsets(broker: Services, ctx: RequestContext, request: ListOffsetsReq
             topic_partition = new_tuple(TopicPartition, (topic.name, part.partition_index))
             if duplicates and topic_partition in duplicates:
                 append_shared(found, _error(part, ErrorCode.INVALID_REQUEST))
-            elif is_large:
-                append_shared(found, answer(broker, request, topic_partition, part, version))
             else:
-                found.append(answer(broker, request, topic_partition, part, version))
+                try:
+                    answered = answer(broker, request, topic_partition, part, version)
+                except LongLookupError as long:
+                    answered = yield from _offset_in_steps(broker, request, topic_partition, part, version, long)
+                if is_large:
+                    append_shared(found, answered)
+                else:
+                    found.append(answered)
             if part.timestamp != LATEST or not number % LATEST_OFFSETS_A_STEP:
                 yield None
         if found or not isinstance(topics, Outcomes):
@@ -202,7 +216,9 @@ def _offset(
     topic_partition: TopicPartition,
     part: ListOffsetsPartition,
     version: int,
+    step: LookupStep = FIRST_STEP,
 ) -> ListOffsetsPartitionResponse:
+    """Raises: LongLookupError if the lookup needs one step more."""
     timestamp, partitions = part.timestamp, broker.replica_manager.partitions
     if timestamp == LATEST and request.replica_id == CONSUMER_REPLICA_ID:  # requests name thousands of them
         hosted = partitions.by_name.get(topic_partition)
@@ -222,6 +238,7 @@ def _offset(
             request.isolation_level if replica_id == CONSUMER_REPLICA_ID else None,
             part.current_leader_epoch,
             replica_id != DEBUGGING_REPLICA_ID,
+            step,
         )
     except KafkaError as error:
         code = error.code
@@ -237,6 +254,27 @@ def _offset(
         offset=offset,
         leader_epoch=leader_epoch if version >= 4 else NO_PARTITION_LEADER_EPOCH,
     )
+
+
+def _offset_in_steps(
+    broker: Services,
+    request: ListOffsetsRequest,
+    topic_partition: TopicPartition,
+    part: ListOffsetsPartition,
+    version: int,
+    long: LongLookupError,
+) -> Generator[Wait | None, None, ListOffsetsPartitionResponse]:
+    """The rest of a lookup after its first step. All conditions are checked again in each step."""
+    while True:
+        opened = None
+        if long.opening is None:
+            yield None
+        else:
+            opened = yield from broker.long_lookups.wait_for(long.opening)
+        try:
+            return _offset(broker, request, topic_partition, part, version, long.next_step(opened))
+        except LongLookupError as error:
+            long = error
 
 
 def _offsets_v0(

@@ -9,8 +9,10 @@ import pytest
 from odradek.broker.fetch.offset_lookups import fetch_offset_for_timestamp, legacy_offsets_before
 from odradek.broker.partition.partition import Partition
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.storage.log import offset_lookup
+from odradek.storage.log.offset_lookup import LongLookupError, OpenedBatch
 from odradek.storage.offsets import TimestampAndOffset
-from tests.support.disks.logs import batch
+from tests.support.disks.logs import NOW, batch
 from tests.support.in_process.replication.replicas import TP, Replicas
 
 LATEST, EARLIEST, MAX, FAR_FUTURE = -1, -2, -3, 2**60
@@ -89,3 +91,21 @@ def test_another_leader_epoch_is_refused(replicas: Replicas, epoch: int, error: 
     with pytest.raises(KafkaError) as refused:
         fetch_offset_for_timestamp(replicas.manager.partition(TP), LATEST, UNCOMMITTED, epoch, leader_only=leads)
     assert refused.value.code == error
+
+
+def test_a_lookup_begins_again_when_the_leader_epoch_has_changed(
+    replicas: Replicas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(offset_lookup, "OPENED_RECORDS_MAX", 0)
+    replicas.lead(replicas=[0, 1])
+    replicas.append(batch(b"a", b"b", b"c"))
+    partition = replicas.manager.partition(TP)
+    with pytest.raises(LongLookupError) as first:
+        fetch_offset_for_timestamp(partition, NOW, None, -1, leader_only=True)
+    step = first.value.next_step(OpenedBatch(TimestampAndOffset(NOW, 0, 0)))
+    found = fetch_offset_for_timestamp(partition, NOW, None, -1, leader_only=True, step=step)
+    assert found == (NOW, 0, 0)
+    replicas.lead(epoch=1, partition_epoch=1, replicas=[0, 1])
+    with pytest.raises(LongLookupError) as again:
+        fetch_offset_for_timestamp(partition, NOW, None, -1, leader_only=True, step=step)
+    assert (again.value.opening, again.value.leader_epoch) == (first.value.opening, 1)

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from odradek.protocol.records.batch import RecordBatch
 from odradek.protocol.records.builder import assemble_batch
 from odradek.protocol.records.compression import CompressionType, compress
-from odradek.protocol.records.errors import InvalidRecordError
+from odradek.protocol.records.errors import DecompressedSizeError, InvalidRecordError
 from odradek.protocol.records.layout import CREATE_TIME, LOG_APPEND_TIME, MAX_INT64, TIMESTAMP_TYPE_MASK
 from odradek.protocol.records.legacy import LegacyBatch, build_message
 from odradek.protocol.records.record import Record
 from odradek.protocol.records.record_walks import summarize
-from odradek.protocol.records.timestamps import first_record_since, largest_timestamp
+from odradek.protocol.records.timestamps import first_record_since, largest_timestamp, latest_record
 from tests.support.wire.record_bytes import encoded
 from tests.support.wire.record_strategies import T, spaced_records
 
@@ -80,6 +80,8 @@ def test_the_first_record_since_is_that_of_a_look_at_all(
     timestamp, start = records[index % len(records)].timestamp + more, base_offset + skipped
     expected = next((r for r in batch.records() if r.timestamp >= timestamp and r.offset >= start), None)
     assert first_record_since(batch, timestamp, start) == (expected and (expected.timestamp, expected.offset))
+    latest = max(batch.records(), key=lambda record: record.timestamp)
+    assert latest_record(batch) == (latest.timestamp, latest.offset)
 
 
 @given(st.binary(max_size=60), st.integers(-1, 4), st.integers(-3, 3), st.integers(-3, 3))
@@ -98,3 +100,21 @@ def test_the_first_message_since_of_an_old_format() -> None:
     assert first_record_since(batch, T, 7) == (T, 7)
     assert first_record_since(batch, T + 1, 7) is None
     assert first_record_since(batch, T, 8) is None
+    assert latest_record(batch) == (T, 7)
+
+
+def test_the_latest_message_of_a_wrapper() -> None:
+    inner = b"".join(build_message(1, offset, T + offset % 2, b"k", b"v") for offset in range(4))
+    packed = build_message(1, 13, T + 1, None, compress(CompressionType.GZIP, inner), compression_type=1)
+    assert latest_record(LegacyBatch(memoryview(packed))) == (T + 1, 11)
+
+
+def test_no_more_is_decompressed_than_allowed() -> None:
+    data = encoded(Record(0, T, b"k", b"v"))
+    fields = {"record_count": 1, "base_offset": 0, "last_offset_delta": 0, "max_timestamp": T, "attributes": 1}
+    batch = RecordBatch(memoryview(assemble_batch(compress(1, data), base_timestamp=T, **fields)))
+    assert latest_record(batch, len(data)) == first_record_since(batch, T, 0, len(data)) == (T, 0)
+    with pytest.raises(DecompressedSizeError):
+        latest_record(batch, len(data) - 1)
+    with pytest.raises(DecompressedSizeError):
+        first_record_since(batch, T, 0, len(data) - 1)

@@ -158,20 +158,6 @@ def test_retention_time_falls_back_to_the_file(tmp_path: Path) -> None:
     segment.close()
 
 
-def test_find_by_timestamp_skips_records_below_the_start(tmp_path: Path) -> None:
-    segment = new_segment(tmp_path, index_interval_bytes="0")
-    for offset in range(6):
-        put(segment, offset, b"x", timestamp=NOW + offset * 10)
-    found = segment.find_by_timestamp(NOW + 15, 0)
-    assert found is not None
-    assert (found.offset, found.timestamp) == (2, NOW + 20)
-    found = segment.find_by_timestamp(NOW + 15, 4)
-    assert found is not None
-    assert found.offset == 4
-    assert segment.find_by_timestamp(NOW + 51, 0) is None
-    segment.close()
-
-
 def test_suffixes_and_directories(tmp_path: Path) -> None:
     segment = new_segment(tmp_path)
     put(segment, 0, b"a")

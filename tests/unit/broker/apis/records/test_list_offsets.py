@@ -12,6 +12,9 @@ from odradek.protocol.api import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.list_offsets import ListOffsetsPartitionResponse, ListOffsetsResponse
 from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage.disk.ports import InlineWorkerPool
+from odradek.storage.log import offset_lookup
+from odradek.storage.log.offset_lookup import LongLookups
 from tests.support.in_process.in_process_broker import InProcessBroker
 from tests.support.wire.requests import OLD, batch, build
 
@@ -192,6 +195,20 @@ def test_only_a_lookup_that_reads_the_log_waits_for_it(
         assert list_offsets(broker, timestamp).offset == offset
         assert timestamp in asked
         assert log.segments.active.warm_until_ms > 0, "its indexes were read first"
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_lookups_that_take_several_steps(
+    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch, partitions: int
+) -> None:
+    monkeypatch.setattr(broker.services, "long_lookups", LongLookups(InlineWorkerPool()))
+    monkeypatch.setattr(offset_lookup, "OPENED_RECORDS_MAX", 1)
+    asked = [{"partition_index": index, "timestamp": OLD + 1} for index in range(partitions)]
+    request = build(ApiKey.LIST_OFFSETS, replica_id=CONSUMER, topics=[{"name": "t", "partitions": asked}])
+    (topic,) = broker.call(request, 9).topics  # type: ignore[attr-defined]
+    found = [(part.error_code, part.timestamp, part.offset) for part in topic.partitions]
+    assert found == [(NONE, OLD + 1, 1), (NONE, -1, -1)][:partitions]
+    assert list_offsets(broker, MAX_TIMESTAMP).offset == 1
 
 
 def test_unknown_isolation_level(broker: InProcessBroker) -> None:
