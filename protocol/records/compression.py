@@ -42,6 +42,7 @@ def compress(
         case CompressionType.GZIP:
             deflate = zlib.compressobj(-1 if level is None else level, zlib.DEFLATED, _GZIP_WBITS)
             stream = bytearray(deflate.compress(data) + deflate.flush())
+            stream[_GZIP_EXTRA_FLAGS_POSITION] = 0
             stream[_GZIP_OS_POSITION] = _GZIP_OS_UNKNOWN
             return bytes(stream)
         case CompressionType.SNAPPY:
@@ -88,6 +89,8 @@ class InvalidCodec(DecompressionError):
 
 # gzip ---------------------------------------------------------------------------------------------------------------
 
+_GZIP_EXTRA_FLAGS_POSITION: Final = 8
+"""zlib notes the levels 1 and 9 there, Java writes 0."""
 _GZIP_OS_POSITION: Final = 9
 _GZIP_OS_UNKNOWN: Final = 255
 """What Java writes: with the same zlib underneath, the whole stream is then the same (RFC 1952, 2.3.1)."""

@@ -123,6 +123,12 @@ def test_bombs_are_refused_within_bounded_memory(name: str) -> None:
 # gzip
 
 
+@pytest.mark.parametrize("level", [None, *range(1, 10)])
+def test_the_gzip_header_is_that_of_java(level: int | None) -> None:
+    packed = compress(CompressionType.GZIP, b"some text", level)
+    assert packed[:10] == bytes((0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 0xFF))
+
+
 def test_gzip_members_follow_each_other() -> None:
     assert decompress(CompressionType.GZIP, gzip.compress(b"one ") + gzip.compress(b"two")) == b"one two"
 
