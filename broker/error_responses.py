@@ -90,6 +90,9 @@ ENTITIES: Final[Mapping[ApiKey, tuple[Entities, ...]]] = {
             "topics", "responses", _named("name"), Entities("partitions", "partitions", _named("partition_index"))
         ),
     ),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: (
+        Entities("topics", "topics", _named("name"), Entities("partition_indexes", "partitions", _INDEXES)),
+    ),
     ApiKey.ALTER_CLIENT_QUOTAS: (Entities("entries", "entries", is_all=False),),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: (
         Entities("deletions", "results", _named(user="name")),

@@ -38,9 +38,15 @@ def handle(broker: Services, ctx: RequestContext, request: UpdateFeaturesRequest
 
 async def _update(broker: Services, ctx: RequestContext, request: UpdateFeaturesRequest) -> None:
     updates = Mapped(partial(_update_of, ctx.header.api_version), request.feature_updates)
+    try:
+        found = await broker.controller.update_features(updates)
+    except KafkaError as error:
+        if error.code != ErrorCode.NOT_CONTROLLER:
+            raise
+        return ctx.reply(UpdateFeaturesResponse(error_code=error.code, error_message=error.message))
     results = Pairs(_result)
-    async for name, error in in_turns((await broker.controller.update_features(updates)).items()):
-        results.add(name, error)
+    async for name, refusal in in_turns(found.items()):
+        results.add(name, refusal)
     ctx.reply(UpdateFeaturesResponse(error_message=None, results=results))
 
 

@@ -13,6 +13,7 @@ from odradek.broker.apis.named_partitions import NamedPartitions, named_partitio
 from odradek.controller.loop_turns import in_turns, result_in_turns
 from odradek.controller.model.acls import AclOperation
 from odradek.protocol.codec.mapped import Mapped
+from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
@@ -38,7 +39,13 @@ async def _list(broker: Services, ctx: RequestContext, request: ListPartitionRea
     if request.topics is not None:
         wanted = await result_in_turns(named_partitions(Mapped(_split, request.topics), index))
     topics: dict[str, list[OngoingPartitionReassignment]] = {}
-    async for tp, assignment in in_turns((await broker.controller.list_partition_reassignments(wanted)).items()):
+    try:
+        found = await broker.controller.list_partition_reassignments(wanted)
+    except KafkaError as error:
+        if error.code != ErrorCode.NOT_CONTROLLER:
+            raise
+        return ctx.reply(ListPartitionReassignmentsResponse(error_code=error.code, error_message=error.message))
+    async for tp, assignment in in_turns(found.items()):
         topics.setdefault(tp.topic, []).append(
             OngoingPartitionReassignment(
                 partition_index=tp.partition,
@@ -47,13 +54,8 @@ async def _list(broker: Services, ctx: RequestContext, request: ListPartitionRea
                 removing_replicas=list(assignment.removing_replicas),
             )
         )
-    ctx.reply(
-        ListPartitionReassignmentsResponse(
-            topics=[
-                OngoingTopicReassignment(name=name, partitions=found) async for name, found in in_turns(topics.items())
-            ],
-        )
-    )
+    answered = [OngoingTopicReassignment(name=name, partitions=parts) async for name, parts in in_turns(topics.items())]
+    ctx.reply(ListPartitionReassignmentsResponse(topics=answered))
 
 
 def _split(topic: ListPartitionReassignmentsTopics) -> tuple[str, Sequence[int]]:

@@ -71,6 +71,18 @@ def test_code_for_every_partition() -> None:
     assert [(part.partition_index, part.error_code) for part in topic.partitions] == [(3, CODE), (5, CODE)]
 
 
+@pytest.mark.parametrize("topics", [None, [{"name": "a", "partition_indexes": [3, 5]}]])
+def test_partitions_that_are_repeated_have_no_code_of_their_own(topics: list[dict[str, object]] | None) -> None:
+    request = build(ApiKey.LIST_PARTITION_REASSIGNMENTS, topics=topics)
+    answer = refuse(request, 0)
+    assert answer.error_code == CODE  # type: ignore[attr-defined]
+    found = [
+        (topic.name, [(part.partition_index, part.replicas) for part in topic.partitions])
+        for topic in answer.topics  # type: ignore[attr-defined]
+    ]
+    assert found == ([] if topics is None else [("a", [(3, []), (5, [])])])
+
+
 def test_code_for_every_partition_of_a_transaction() -> None:
     """The field has another name than in other answers."""
     topics = [{"name": "a", "partitions": [3, 5]}]

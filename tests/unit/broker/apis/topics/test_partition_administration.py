@@ -8,7 +8,7 @@ import pytest
 
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.schema import Request
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode, KafkaError
 from tests.support.in_process.in_process_broker import InProcessBroker
 from tests.support.wire.requests import build
 
@@ -157,7 +157,33 @@ def test_a_feature_that_is_taken_away(broker: InProcessBroker, monkeypatch: pyte
     response = broker.call(build(ApiKey.UPDATE_FEATURES), 1)
     (result,) = response.results  # type: ignore[attr-defined]
     assert (result.feature, result.error_code, result.error_message) == ("f", NONE, "NONE")
-    monkeypatch.setattr(type(broker.services.controller), "update_features", refuse_with(ErrorCode.NOT_CONTROLLER))
-    response = broker.call(build(ApiKey.UPDATE_FEATURES), 1)
-    assert response.error_code == ErrorCode.NOT_CONTROLLER  # type: ignore[attr-defined]
-    assert response.results == []  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("request_", "method", "array"),
+    [
+        (
+            build(ApiKey.ALTER_PARTITION_REASSIGNMENTS, topics=[{"name": "t", "partitions": [{"partition_index": 0}]}]),
+            "alter_partition_reassignments",
+            "responses",
+        ),
+        (
+            build(ApiKey.LIST_PARTITION_REASSIGNMENTS, topics=[{"name": "t", "partition_indexes": [0]}]),
+            "list_partition_reassignments",
+            "topics",
+        ),
+        (build(ApiKey.UPDATE_FEATURES, feature_updates=[{"feature": "f"}]), "update_features", "results"),
+    ],
+)
+def test_who_is_not_the_controller_says_so_once(
+    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch, request_: Request, method: str, array: str
+) -> None:
+    code = ErrorCode.NOT_CONTROLLER
+    monkeypatch.setattr(type(broker.services.controller), method, refuse_with(code))
+    response = broker.call(request_, 0)
+    answered = (response.error_code, response.error_message)  # type: ignore[attr-defined]
+    assert answered == (code, DEFAULT_MESSAGES[code])
+    assert getattr(response, array) == []
+    refused = ErrorCode.UNKNOWN_SERVER_ERROR
+    monkeypatch.setattr(type(broker.services.controller), method, refuse_with(refused))
+    assert broker.call(request_, 0).error_code == refused  # type: ignore[attr-defined]
