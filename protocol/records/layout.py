@@ -61,5 +61,5 @@ MAX_INT64: Final = 2**63 - 1
 
 MAX_DECOMPRESSED_BYTES: Final = 32 * 1024 * 1024
 """Default limit for the size of one batch after decompression. Apache Kafka has none: a 1 MB batch of zeros grows a
-thousandfold there. Clients build batches of at most a few MB before they compress them (max.request.size counts
-uncompressed bytes)."""
+thousandfold there. Java's producer fills a batch by its estimated compressed size: with a `batch.size` of 900 KB, only
+records that compress to less than a thirtieth come to this limit."""

@@ -12,6 +12,9 @@ event loop a lookup goes in steps: in one step it reads some headers and opens o
 a step, with the batch if a worker process must open it. The next step is a new search from the offset behind: between
 two steps the log may change in any way.
 
+A batch that is larger than MAX_DECOMPRESSED_BYTES is not opened. Its first offset is the answer, with the max timestamp
+of its header: whoever reads from there misses no record that he wants.
+
 Kafka: UnifiedLog.fetchOffsetByTimestamp, LogSegment.findOffsetByTimestamp.
 """
 
@@ -25,7 +28,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.metadata_version import MetadataVersion
 from odradek.protocol.new_tuple import new_tuple
-from odradek.protocol.records.batch import view_batch
+from odradek.protocol.records.batch import LegacyBatch, view_batch
 from odradek.protocol.records.errors import CorruptRecordError, DecompressedSizeError
 from odradek.protocol.records.layout import (
     MAGIC_V0,
@@ -260,9 +263,11 @@ def _found_in(
         else:
             found = first_record_since(batch, timestamp, starting_offset, most)
     except DecompressedSizeError:
-        if step is None:
+        if step is not None:
+            raise _long(batch, timestamp, starting_offset) from None
+        if isinstance(batch, LegacyBatch):  # its first offset is inside
             raise
-        raise _long(batch, timestamp, starting_offset) from None
+        found = batch.max_timestamp, max(batch.base_offset, starting_offset)
     return None if found is None else new_tuple(TimestampAndOffset, (*found, batch.partition_leader_epoch))
 
 

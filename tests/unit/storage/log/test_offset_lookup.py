@@ -207,6 +207,22 @@ def test_a_batch_that_cannot_be_opened_is_an_error(tmp_path: Path, monkeypatch: 
     log.discard()
 
 
+def test_the_first_offset_of_a_batch_that_is_too_large_to_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Disk(tmp_path).log()
+    append(log, b"earlier", timestamp=NOW)
+    log.append_as_leader(batch(b"a", b"b", b"c", timestamp=NOW + 10, compression=1), 0)
+    append(log, b"later", timestamp=NOW + 12)
+    assert in_steps(log, NOW + 11) == ((NOW + 11, 2, 0), [])
+    for name in ("MAX_DECOMPRESSED_BYTES", "OPENED_BYTES_MAX"):
+        monkeypatch.setattr(offset_lookup, name, 20)
+    assert in_steps(log, NOW + 11) == ((NOW + 12, 1, 0), [True])
+    assert in_steps(log, -3) == ((NOW + 12, 1, 0), [True])
+    log.update_high_watermark(4)
+    log.maybe_increment_log_start_offset(3, "a DeleteRecords")
+    assert in_steps(log, NOW + 11) == ((NOW + 12, 3, 0), [True]), "no offset below the log start"
+    log.discard()
+
+
 def test_a_few_batches_are_opened_at_a_time() -> None:
     workers = DeferredWorkers()
     lookups = LongLookups(workers)
