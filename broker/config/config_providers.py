@@ -24,6 +24,7 @@ from typing import Final, NamedTuple, Protocol
 from odradek.broker.config.config_keys import CONFIG_PROVIDERS
 from odradek.broker.config.keys.validators import split_class_path
 from odradek.broker.config.python_class import new_instance
+from odradek.protocol.expressions import compile_expression
 from odradek.storage.config.config_def import ConfigError
 from odradek.storage.disk.properties_file import parse_properties
 
@@ -102,8 +103,8 @@ class EnvVarConfigProvider:
             logger.info("No pattern for environment variables provided. Using default pattern '(.*)'.")
             return
         try:
-            self._allowed = re.compile(pattern, re.ASCII)  # as in Java
-        except (re.error, ValueError, OverflowError, RecursionError) as error:  # ValueError: `(?u)`
+            self._allowed = compile_expression(pattern)
+        except ValueError as error:
             raise ConfigError.of_value("allowlist.pattern", pattern, str(error)) from None
 
     def get(self, path: str, keys: frozenset[str]) -> Mapping[str, str]:

@@ -45,7 +45,7 @@ class StreamSource:
             return topic in self.topics
         try:
             return re.fullmatch(self.subscribe_pattern, topic) is not None
-        except re.error:
+        except (re.error, ValueError, OverflowError, RecursionError):
             return False
 
 

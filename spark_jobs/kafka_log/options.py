@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from odradek.protocol.expressions import compile_expression
 from odradek.protocol.records.layout import MAX_DECOMPRESSED_BYTES
 from spark_jobs.kafka_log.errors import KafkaLogError
 
@@ -94,7 +95,7 @@ class ReadOptions:
             return False
         if self.topics:
             return topic in self.topics
-        return self.topic_pattern is None or re.fullmatch(self.topic_pattern, topic) is not None
+        return self.topic_pattern is None or compile_expression(self.topic_pattern).fullmatch(topic) is not None
 
 
 def parse_options(options: Mapping[str, str], *, streaming: bool = False) -> ReadOptions:
@@ -113,8 +114,8 @@ def parse_options(options: Mapping[str, str], *, streaming: bool = False) -> Rea
         raise KafkaLogError("the options topic and topicPattern exclude each other")
     if pattern is not None:
         try:
-            re.compile(pattern)
-        except re.error as error:
+            compile_expression(pattern)
+        except ValueError as error:
             raise KafkaLogError(f"topicPattern {pattern!r} is no regular expression: {error}") from None
     if streaming and {"endingoffset", "endingtimestamp"} & given.keys():
         raise KafkaLogError("a stream has no end: endingOffset and endingTimestamp are options of a batch")

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from odradek.protocol.expressions import compile_expression
 from odradek.storage.config.config_def import ConfigError
 
 _RULE: Final = r"(DEFAULT)|RULE:((\\.|[^\\/])*)/((\\.|[^\\/])*)/([LU]?).*?|(.*?)"
@@ -82,8 +83,8 @@ def _parse(rules: str) -> list[_Rule]:
             parsed.append(_Rule(None, "", "", ""))
         elif found[2] is not None:
             try:
-                pattern = re.compile(found[2], re.ASCII)
-            except (re.error, ValueError, OverflowError, RecursionError) as error:  # ValueError: `(?u)`
+                pattern = compile_expression(found[2])
+            except ValueError as error:
                 raise ConfigError(f"Invalid rule: `{rule}`: {error}") from None
             parsed.append(_Rule(pattern, found[2], found[4], found[6]))
     return parsed

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
 from typing import TYPE_CHECKING, Final
 
@@ -27,6 +26,7 @@ from odradek.broker.tools.data.records.record_format import (
     nothing,
     values_only,
 )
+from odradek.protocol.expressions import compile_expression
 from odradek.protocol.records.layout import MAX_DECOMPRESSED_BYTES
 
 if TYPE_CHECKING:
@@ -184,8 +184,8 @@ def subscription(options: argparse.Namespace) -> Subscription:
     for topic in options.topics:
         if topic.startswith("^"):
             try:
-                patterns.append(re.compile(topic))
-            except re.error as error:
+                patterns.append(compile_expression(topic))
+            except ValueError as error:
                 raise CommandFailed(f"{topic} is no regular expression: {error}") from None
     return Subscription(
         topics=frozenset(topic for topic in options.topics if not topic.startswith("^")),

@@ -19,6 +19,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from odradek.protocol.expressions import compile_expression
 from odradek.storage.config.config_def import ConfigError
 
 if TYPE_CHECKING:
@@ -112,13 +113,13 @@ def _parse(rule: str) -> _Rule:
         return _Rule(
             int(match[2]),
             match[3],
-            None if match[5] is None else re.compile(match[5], re.ASCII),
-            None if match[7] is None else re.compile(match[7], re.ASCII),
+            None if match[5] is None else compile_expression(match[5]),
+            None if match[7] is None else compile_expression(match[7]),
             match[8] or "",
             match[9] is not None,
             match[10] or "",
         )
-    except (re.error, ValueError, OverflowError, RecursionError) as error:  # ValueError: `(?u)`
+    except ValueError as error:
         raise ConfigError(f"Invalid rule: `{rule}`: {error}") from None
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Container
 from typing import Final
 
 from odradek.broker.tools.command.failures import CommandFailed
+from odradek.protocol.expressions import compile_expression
 from odradek.protocol.topic_partition import TopicPartition
 
 Selects = Callable[[TopicPartition], bool]
@@ -56,6 +57,6 @@ def _rule(text: str) -> Selects:
 def _compiled(text: str) -> re.Pattern[str]:
     cleaned = text.strip().replace(",", "|").replace(" ", "").strip(_QUOTES)
     try:
-        return re.compile(cleaned)
-    except re.error:
+        return compile_expression(cleaned)
+    except ValueError:
         raise CommandFailed(f"{cleaned} is an invalid regex.") from None

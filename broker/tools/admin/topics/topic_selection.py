@@ -5,11 +5,11 @@ Kafka: TopicCommand.TopicService.getTopics.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.tools.command.failures import CommandFailed
 from odradek.protocol.codec.primitives import uuid_to_text
+from odradek.protocol.expressions import compile_expression
 
 if TYPE_CHECKING:
     import argparse
@@ -30,8 +30,15 @@ REPORTS: Final = {
 
 
 def select(topics: Sequence[MetadataResponseTopic], options: argparse.Namespace) -> list[MetadataResponseTopic]:
-    """The selected topics. A comma separates alternatives, as in kafka-topics; an id takes precedence over a name."""
-    pattern = re.compile(".*" if options.topic is None else options.topic.strip().replace(",", "|"))
+    """The selected topics. A comma separates alternatives, as in kafka-topics; an id takes precedence over a name.
+
+    Raises: CommandFailed for an invalid regular expression.
+    """
+    text = ".*" if options.topic is None else options.topic.strip().replace(",", "|")
+    try:
+        pattern = compile_expression(text)
+    except ValueError as error:
+        raise CommandFailed(f"--topic {text} is no regular expression: {error}") from None
     return sorted(
         (
             topic

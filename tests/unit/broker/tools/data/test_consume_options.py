@@ -62,12 +62,16 @@ def test_settings() -> None:
     assert not config().fetch.read_committed
 
 
+@pytest.mark.parametrize("expression", ["^(", "^a{9999999999}"])
+def test_an_expression_that_cannot_be_compiled(expression: str) -> None:
+    with pytest.raises(CommandFailed, match="is no regular expression"):
+        subscription(parse_consume([expression]))
+
+
 def test_topics() -> None:
     found = subscription(parse_consume(["a", "^b.*", "-t", "c", "--include", "d|e", "-p", "1", "-p", "2"]))
     assert (found.topics, found.partitions) == ({"a", "c"}, {1, 2})
     assert found.matching(["a", "b1", "c", "cb", "d", "e", "f", "de"]) == {"a", "b1", "c", "d", "e"}
-    with pytest.raises(CommandFailed, match="is no regular expression"):
-        subscription(parse_consume(["^("]))
 
 
 @pytest.mark.parametrize(

@@ -23,3 +23,10 @@ def test_no_such_topic(command: Command, action: str) -> None:
     status, _, error = command(main, action, "--topic", "nope", *more)
     assert (status, error) == (1, "odradek: Topic 'nope' does not exist as expected\n")
     assert command(main, action, "--topic", "nope", "--if-exists", *more) == (0, [], "")
+
+
+@pytest.mark.parametrize("expression", ["[", "a{9999999999}"])
+def test_an_expression_that_cannot_be_compiled(command: Command, expression: str) -> None:
+    status, _, error = command(main, "--list", "--topic", expression)
+    assert status == 1
+    assert error.startswith(f"odradek: --topic {expression} is no regular expression: ")
