@@ -19,6 +19,7 @@ from odradek.controller.model.topic_names import (
     is_valid_topic_name,
 )
 from odradek.controller.tree.metadata_tree import TreeError
+from odradek.controller.znodes.znode_json import BadZnode
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig
 from odradek.protocol.messages.metadata import MetadataResponseTopic
@@ -82,7 +83,7 @@ class AutoTopicCreationManager:
     async def _create(self, name: str, record_mutations: RecordMutations) -> None:
         try:
             errors = await self._admin.auto_create_topics([self._topic(name)], record_mutations)
-        except TreeError as error:  # the next client that needs the topic starts the creation again
+        except (TreeError, BadZnode) as error:  # the next client that needs the topic starts the creation again
             log.warning("Creating %s failed: %s", name, error)
             return
         finally:

@@ -39,6 +39,8 @@ def tls_context(tls: ZooKeeperTls) -> ssl.SSLContext:
     versions = sorted(_version(protocol) for protocol in tls.protocols)
     context.minimum_version, context.maximum_version = versions[0], versions[-1]
     context.check_hostname = tls.verifies_host_name
+    # As in Java, each certificate of a trust store is an anchor, also one that another certificate has signed.
+    context.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
     # OpenSSL selects the ciphers of TLS 1.3.
     suites = [openssl_name(suite) for suite in tls.cipher_suites if "_WITH_" in suite or "-" in suite]
     if suites:

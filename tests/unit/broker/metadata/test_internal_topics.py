@@ -12,6 +12,7 @@ from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.metadata.internal_topics import AutoTopicCreationManager
 from odradek.controller.admin.topic_admin import AdminManager
 from odradek.controller.tree.metadata_tree import SessionExpired
+from odradek.controller.znodes.znode_json import BadZnode
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_topics import CreatableTopic
 from tests.support.async_test import async_test
@@ -141,13 +142,14 @@ async def test_failure_in_the_background_is_logged(caplog: pytest.LogCaptureFixt
     assert "INVALID_REPLICATION_FACTOR" in caplog.text
 
 
+@pytest.mark.parametrize("failure", [SessionExpired("", "the session has ended"), BadZnode("no JSON")])
 @async_test
-async def test_unreachable_tree_in_the_background_is_logged_and_tried_again(
-    caplog: pytest.LogCaptureFixture,
+async def test_a_failure_of_the_tree_in_the_background_is_logged_and_tried_again(
+    caplog: pytest.LogCaptureFixture, failure: Exception
 ) -> None:
     creator = Creator()
     creator.admin.answer.set()
-    creator.admin.failure = SessionExpired("", "the session has ended")
+    creator.admin.failure = failure
     for _ in range(2):
         creator.creator.create_in_background("__transaction_state", no_quota)
         await asyncio.gather(*creator.tasks)

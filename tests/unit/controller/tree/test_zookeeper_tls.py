@@ -8,6 +8,7 @@ import pytest
 from odradek.controller.tree.zookeeper_settings import ZooKeeperTls
 from odradek.controller.tree.zookeeper_tls import BadTls, tls_context
 from tests.support.certificates import Authority
+from tests.support.tls_handshake import handshake_in_memory
 
 
 def test_the_defaults_are_kafkas() -> None:
@@ -64,3 +65,16 @@ def test_the_stores_are_read_for_each_connection(tmp_path: Path) -> None:
         Authority(name).write_pem(store)
         (certificate,) = tls_context(tls).get_ca_certs()
         assert certificate["subject"] == ((("commonName", name),),)
+
+
+def test_a_trusted_certificate_needs_no_authority(tmp_path: Path) -> None:
+    identity = Authority().issue("zookeeper")
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(identity.write_pem(tmp_path / "key.pem"))
+    store = tmp_path / "store.pem"
+    store.write_text(identity.certificate_pem)
+    accepted, _ = handshake_in_memory(server, tls_context(ZooKeeperTls(trusted_certificates=str(store))))
+    assert accepted.version() == "TLSv1.2"
+    Authority("Other").write_pem(store)
+    with pytest.raises(ssl.SSLError, match="certificate verify failed"):
+        handshake_in_memory(server, tls_context(ZooKeeperTls(trusted_certificates=str(store))))

@@ -11,6 +11,7 @@ from odradek.broker.security.tls.settings import TlsSettings
 from odradek.broker.security.tls.ssl_factory import SslFactory
 from odradek.storage.config.config_def import ConfigError
 from tests.support.certificates import PASSWORD, Authority, Identity, one_line, store_encryption
+from tests.support.tls_handshake import handshake_in_memory
 
 AUTHORITY = Authority()
 OTHER = Authority("Other CA")
@@ -44,18 +45,7 @@ def client(identity: Identity | None = None, trusted: Authority | None = AUTHORI
 
 def handshake(server: SslFactory, client: SslFactory, host: str = "localhost") -> tuple[ssl.SSLObject, ssl.SSLObject]:
     """Both ends after a handshake in memory. Raises: SSLError."""
-    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
-    ends = (
-        server.server_context.wrap_bio(to_server, to_client, server_side=True),
-        client.client_context.wrap_bio(to_client, to_server, server_hostname=host),
-    )
-    for _ in range(6):
-        for end in reversed(ends):
-            try:
-                end.do_handshake()
-            except ssl.SSLWantReadError:
-                continue
-    return ends
+    return handshake_in_memory(server.server_context, client.client_context, host)
 
 
 def test_a_client_is_known_by_its_certificate() -> None:
@@ -286,15 +276,7 @@ def test_a_new_context_resumes_no_session() -> None:
 
 
 def resumed(server: SslFactory, client: SslFactory, session: ssl.SSLSession) -> bool:
-    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
-    accepting = server.server_context.wrap_bio(to_server, to_client, server_side=True)
-    connecting = client.client_context.wrap_bio(to_client, to_server, server_hostname="localhost", session=session)
-    for _ in range(6):
-        for end in (connecting, accepting):
-            try:
-                end.do_handshake()
-            except ssl.SSLWantReadError:
-                continue
+    accepting, _ = handshake_in_memory(server.server_context, client.client_context, session=session)
     return bool(accepting.session_reused)
 
 
