@@ -393,6 +393,8 @@ def _serve_cluster(parsed: argparse.Namespace) -> int:
             log_format=parsed.log_format,
             event_loop=parsed.event_loop,
             as_version=parsed.as_version,
+            faults=parsed.faults,
+            faults_listener=parsed.faults_listener,
             ready_lines=tuple(parsed.ready_line),
         )
     )

@@ -9,8 +9,8 @@ import signal
 from collections.abc import Callable, Sequence
 from typing import Final
 
-STARTED: Final = re.compile(r"\[KafkaServer id=\d+\] started")
 LISTENING: Final = re.compile(r"listening on\s+\S+://(\S+)")
+"""Of the banner, which a broker prints when it has started. The log may be without lines of that level."""
 _CHUNK_BYTES: Final = 1 << 16
 _LINE_BYTES_MAX: Final = 1 << 20
 """A longer line is cut: brokers limit their lines themselves."""
@@ -26,7 +26,6 @@ class BrokerProcess:
         self._write_line = write_line
         self._process: asyncio.subprocess.Process | None = None
         self._reading: asyncio.Task[None] | None = None
-        self._is_serving = False
         self.started: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         """The exit status; negative: the number of the signal that ended the process."""
@@ -73,10 +72,8 @@ class BrokerProcess:
     def _line(self, raw: bytes) -> None:
         line = raw.decode("utf-8", "replace").rstrip("\r")
         self._write_line(tagged(self.broker_id, line))
-        if found := LISTENING.search(line):
+        if not self.started.done() and (found := LISTENING.search(line)):
             self.address = found[1].rstrip(",")
-        self._is_serving = self._is_serving or STARTED.search(line) is not None
-        if self._is_serving and self.address and not self.started.done():
             self.started.set_result(True)
 
 

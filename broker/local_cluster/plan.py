@@ -50,6 +50,9 @@ class ClusterOptions:
     log_format: str = "text"
     event_loop: str = "auto"
     as_version: str | None = None
+    faults: str | None = None
+    faults_listener: str | None = None
+    """HOST:PORT of the broker 0; the others listen on the ports after it."""
     ready_lines: tuple[str, ...] = ()
     """Printed when clients can connect to all brokers."""
 
@@ -95,7 +98,17 @@ def broker_command(options: ClusterOptions, broker_id: int, zookeeper_connect: s
     command += ["--log-level", options.log_level, "--log-format", options.log_format]
     if options.as_version is not None:
         command += ["--as-version", options.as_version]
+    if options.faults is not None:
+        command += ["--faults", options.faults]
+    if options.faults_listener is not None:
+        command += ["--faults-listener", _faults_listener(options.faults_listener, broker_id)]
     return [*command, "--event-loop", options.event_loop]
+
+
+def _faults_listener(address: str, broker_id: int) -> str:
+    """What is no address is left to the broker, which refuses it."""
+    host, _, port = address.rpartition(":")
+    return f"{host}:{int(port) + broker_id}" if port.isdecimal() and int(port) else address
 
 
 def _defaults(options: ClusterOptions) -> dict[str, str]:

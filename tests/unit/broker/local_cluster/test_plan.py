@@ -44,6 +44,14 @@ def test_port_0_is_a_free_one_for_all() -> None:
     assert _overrides(options, 2)["listeners"] == "PLAINTEXT://127.0.0.1:0"
 
 
+@pytest.mark.parametrize(
+    ("address", "second"), [("[::1]:8000", "[::1]:8001"), ("127.0.0.1:0", "127.0.0.1:0"), ("none", "none")]
+)
+def test_faults_are_taken_at_a_port_for_each_broker(address: str, second: str) -> None:
+    command = broker_command(_options(faults_listener=address), 1, "127.0.0.1:9091")
+    assert command[command.index("--faults-listener") + 1] == second
+
+
 def test_a_small_cluster_has_fewer_replicas_of_internal_topics() -> None:
     one, two = _overrides(_options(brokers=1)), _overrides(_options(brokers=2))
     assert (one["offsets.topic.replication.factor"], two["offsets.topic.replication.factor"]) == ("1", "2")

@@ -28,6 +28,7 @@ class _Broker:
     def __init__(self, broker_id: int, command: Sequence[str], write_line: Callable[[str], None]) -> None:
         loop = asyncio.get_running_loop()
         self.broker_id = broker_id
+        self.command = command
         self.write_line = write_line
         self.address = f"127.0.0.1:{7000 + broker_id}"
         self.started: asyncio.Future[bool] = loop.create_future()
@@ -88,6 +89,14 @@ def test_a_signal_stops_the_brokers_in_order_and_the_service_last(
     assert "bootstrap servers  127.0.0.1:7000,127.0.0.1:7001,127.0.0.1:7002" in printed
     assert "\nall serve\n" in printed
     assert "The cluster has stopped" in printed
+
+
+def test_faults_are_those_of_each_broker(brokers: type[_Broker]) -> None:
+    options = ["--faults", "rules.yaml", "--faults-listener", "127.0.0.1:8000", "--log-level", "ERROR"]
+    assert cli.main(["serve", "--brokers", "3", *options]) == 0
+    for number, broker in enumerate(brokers.all):
+        words = [f"127.0.0.1:{8000 + number}" if word == "127.0.0.1:8000" else word for word in options]
+        assert [word for word in broker.command if word in words] == [*words[4:], *words[:4]]
 
 
 def test_a_broker_that_dies_ends_the_cluster_with_status_1(
