@@ -9,10 +9,18 @@ class CommandFailed(Exception):
     """Ends a command with exit status 1. The message is printed on stderr."""
 
 
+class Refused(CommandFailed):
+    """A broker has answered with an error."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
 def check(code: int, message: str | None, what: str) -> None:
-    """Raises: CommandFailed for an error."""
+    """Raises: Refused for an error."""
     if code != ErrorCode.NONE:
-        raise CommandFailed(f"{what}: {error_text(code, message)}")
+        raise Refused(code, f"{what}: {error_text(code, message)}")
 
 
 def error_text(code: int, message: str | None = None) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
+from odradek.broker.inter_broker.request_format import VersionMismatch
 from odradek.broker.inter_broker.response_errors import error_codes
 from odradek.broker.tools.command.addresses import Address, parse_addresses
 from odradek.broker.tools.command.failures import CommandFailed, check
@@ -95,13 +96,15 @@ class AdminClient:
             raise
 
     async def ask_controller(self, request: Request, response_type: type[ResponseT]) -> ResponseT:
-        """The controller's response. Retries while the controller changes. Raises: CommandFailed."""
+        """The controller's response. Retries while the controller changes. Raises: CommandFailed, VersionMismatch."""
         reason = "the cluster has no controller"
         async for _ in self.attempts():
             controller_id = (await self.metadata()).controller_id
             if controller_id >= 0:
                 try:
                     response = await self.ask_broker(controller_id, request, response_type)
+                except VersionMismatch:
+                    raise
                 except OSError as error:
                     reason = str(error)
                 else:
@@ -120,7 +123,7 @@ class AdminClient:
             await self.back_off()
 
     async def reassignments(self) -> Ongoing:
-        """All ongoing reassignments. Raises: CommandFailed."""
+        """All ongoing reassignments. Raises: CommandFailed, Refused; VersionMismatch."""
         from odradek.protocol.messages.list_partition_reassignments import (
             ListPartitionReassignmentsRequest,
             ListPartitionReassignmentsResponse,

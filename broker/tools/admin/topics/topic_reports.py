@@ -1,16 +1,18 @@
 """`odradek topics --describe`: asks for what the lines of topics and partitions are made of.
 
-Kafka: TopicCommand.TopicService.describeTopic.
+Kafka: TopicCommand.TopicService.describeTopic, TopicCommand.TopicService.listAllReassignments.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.inter_broker.request_format import VersionMismatch
 from odradek.broker.tools.admin.topics.topic_descriptions import describe, facts, partition_rows
 from odradek.broker.tools.admin.topics.topic_selection import REPORTS, existing
-from odradek.broker.tools.command.failures import check
+from odradek.broker.tools.command.failures import Refused, check
 from odradek.controller.model.config_codes import ResourceType
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from odradek.broker.tools.admin.client.admin_client import AdminClient
+    from odradek.broker.tools.admin.client.admin_client import AdminClient, Ongoing
     from odradek.broker.tools.command.output import Output
 
 
@@ -32,7 +34,7 @@ async def describe_topics(client: AdminClient, out: Output, options: argparse.Na
     if not topics:
         return
     configs = await _configs(client, [topic.name or "" for topic in topics])
-    ongoing = await client.reassignments()
+    ongoing = await _reassignments(client)
     live_brokers = {node.node_id for node in metadata.brokers}
     reports = [report for report in REPORTS if getattr(options, report)]
     for topic in topics:
@@ -42,6 +44,18 @@ async def describe_topics(client: AdminClient, out: Output, options: argparse.Na
             out.table(partition_rows(*what), (), title=title.replace("\t", "  "))
         else:
             out.result(facts(*what), describe(*what))
+
+
+async def _reassignments(client: AdminClient) -> Ongoing:
+    """None of them for a client that may not describe the cluster, or if the controller does not know the request."""
+    try:
+        return await client.reassignments()
+    except VersionMismatch:
+        return {}
+    except Refused as refused:
+        if refused.code != ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            raise
+        return {}
 
 
 async def _configs(client: AdminClient, topics: Sequence[str]) -> dict[str, list[DescribeConfigsResourceResult]]:

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from odradek.broker.inter_broker.request_format import VersionMismatch
 from odradek.broker.tools.admin.topics.topics import main
 from odradek.protocol.codec.primitives import uuid_to_text
 from odradek.protocol.errors import ErrorCode
@@ -107,3 +108,23 @@ def test_topics_are_tables_on_a_terminal_and_json_for_programs(cluster: AdminClu
         "adding_replicas": [3],
         "removing_replicas": [],
     }
+
+
+def test_topics_are_described_to_a_client_that_may_not_see_the_moves(cluster: AdminCluster, command: Command) -> None:
+    describable(cluster)
+    shown = command(main, "--describe", "--topic", "a")
+    refusal = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+    def refused(broker_id: int, request: ListPartitionReassignmentsRequest) -> ListPartitionReassignmentsResponse:
+        return ListPartitionReassignmentsResponse(error_code=refusal, error_message=None)
+
+    def unknown(broker_id: int, request: ListPartitionReassignmentsRequest) -> ListPartitionReassignmentsResponse:
+        raise VersionMismatch("No common version")
+
+    for answer in (refused, unknown):
+        cluster.on(ListPartitionReassignmentsRequest, answer)
+        assert command(main, "--describe", "--topic", "a") == shown
+    refusal = ErrorCode.UNKNOWN_SERVER_ERROR
+    cluster.on(ListPartitionReassignmentsRequest, refused)
+    status, _, error = command(main, "--describe", "--topic", "a")
+    assert (status, error.startswith("odradek: Listing reassignments: ")) == (1, True)
