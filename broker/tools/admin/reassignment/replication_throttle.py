@@ -14,7 +14,7 @@ from odradek.broker.config.keys.quotas import (
     FOLLOWER_BYTES_PER_SECOND,
     LEADER_BYTES_PER_SECOND,
 )
-from odradek.broker.tools.command.failures import check
+from odradek.broker.tools.command.failures import CommandFailed, check
 from odradek.controller.model.config_codes import AlterOperation, ResourceType
 from odradek.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -49,12 +49,21 @@ async def throttle_log_dirs(client: AdminClient, brokers: Sequence[int], bytes_p
 
 
 async def clear_throttles(client: AdminClient, brokers: Sequence[int], topics: Sequence[str]) -> None:
-    """Remove all throttles of these brokers and topics."""
+    """Remove all throttles of these brokers and topics: also of the others when one of them fails.
+
+    Raises: CommandFailed with each failure.
+    """
     rates = (LEADER_BYTES_PER_SECOND, FOLLOWER_BYTES_PER_SECOND, ALTER_LOG_DIRS_BYTES_PER_SECOND)
-    for broker_id in brokers:
-        await _alter(client, ResourceType.BROKER, str(broker_id), dict.fromkeys(rates))
-    for topic in topics:
-        await _alter(client, ResourceType.TOPIC, topic, dict.fromkeys((LEADER_REPLICAS, FOLLOWER_REPLICAS)))
+    throttled = [(ResourceType.BROKER, str(broker_id), rates) for broker_id in brokers]
+    throttled += [(ResourceType.TOPIC, topic, (LEADER_REPLICAS, FOLLOWER_REPLICAS)) for topic in topics]
+    failures = []
+    for kind, name, keys in throttled:
+        try:
+            await _alter(client, kind, name, dict.fromkeys(keys))
+        except (CommandFailed, OSError) as error:
+            failures.append(str(error))
+    if failures:
+        raise CommandFailed(f"Not all throttles could be removed: {'; '.join(failures)}")
 
 
 async def _alter(client: AdminClient, kind: int, name: str, values: Mapping[str, str | None]) -> None:

@@ -22,10 +22,10 @@ from tests.support.clusters.admin_cluster import AdminCluster, outcome
 Altered = list[tuple[int, int, str, dict[str, tuple[int, str | None]]]]
 
 
-def altered(cluster: AdminCluster, work: Callable[[AdminClient], Awaitable[None]]) -> Altered:
+def altered(cluster: AdminCluster, work: Callable[[AdminClient], Awaitable[None]], status: int = 0) -> Altered:
     """The broker of the request, kind and name of the resource, operation and value of each config."""
     cluster.on(IncrementalAlterConfigsRequest, lambda broker_id, request: IncrementalAlterConfigsResponse())
-    outcome(work)
+    outcome(work, status)
     return [
         (
             broker_id,
@@ -77,6 +77,16 @@ def test_all_of_it_is_taken_away_again(cluster: AdminCluster) -> None:
         (1, 2, "t", ["follower.replication.throttled.replicas", "leader.replication.throttled.replicas"]),
     ]
     assert all(value == (1, None) for *_, configs in found for value in configs.values())
+
+
+def test_all_others_are_taken_away_when_a_broker_is_dead(
+    cluster: AdminCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.unreachable.add(2)
+    found = altered(cluster, lambda client: clear_throttles(client, [2, 3, 4], ["t"]), status=1)
+    assert [name for _, _, name, _ in found] == ["3", "t"]
+    failed = "odradek: Not all throttles could be removed: broker 2 is down; broker 4 is not alive\n"
+    assert capsys.readouterr().err == failed
 
 
 def test_a_refusal_ends_the_command(cluster: AdminCluster, capsys: pytest.CaptureFixture[str]) -> None:
