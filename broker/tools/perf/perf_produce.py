@@ -44,6 +44,8 @@ def main(arguments: Sequence[str]) -> int:
             raise CommandFailed("Either --producer-props or --producer.config must be specified.")
         if options.transaction_duration_ms > 0:
             settings["transactional.id"] = options.transactional_id
+        elif "transactional.id" in settings:
+            raise CommandFailed("transactional.id needs --transaction-duration-ms; its value is --transactional-id.")
         return _Work(options, producer_config(settings), _payload(options, out), out), settings
 
     return run_with_client(make_work, options.bootstrap_server, client_id=CLIENT_ID, also=PRODUCER_KEYS)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -43,6 +44,14 @@ def test_a_topic_is_created(cluster: DataCluster, capsys: pytest.CaptureFixture[
     assert capsys.readouterr().out.startswith(
         'Topic "new" does not exist. Will create topic with 1 partition(s) and replication factor = 1\n'
     )
+
+
+def test_a_transactional_id_is_refused(
+    cluster: DataCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "properties").write_text("transactional.id=x")
+    assert main(["host:9001", "t", "1", "all", "5", str(tmp_path / "properties")]) == 1
+    assert capsys.readouterr().err.startswith("odradek: transactional.id: ")
 
 
 @pytest.mark.parametrize(

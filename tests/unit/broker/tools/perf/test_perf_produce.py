@@ -60,6 +60,12 @@ def test_transactions(cluster: DataCluster) -> None:
     assert [request.committed for request in cluster.requests(EndTxnRequest)] == [True]
 
 
+def test_a_transactional_id_without_transactions(cluster: DataCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--num-records", "3", "--record-size", "1", *BASE, "transactional.id=x"]) == 1
+    assert "transactional.id needs --transaction-duration-ms" in capsys.readouterr().err
+    assert not cluster.logs
+
+
 def test_a_rate(cluster: DataCluster, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--topic", "t", "--num-records", "30", "--record-size", "1", "--throughput", "1000", "-b", "host:9001"]
     assert main(arguments) == 0
