@@ -90,8 +90,14 @@ def _is_offline(context: ControllerContext, partition: TopicPartition) -> bool:
 
 
 def _is_imbalanced(context: ControllerContext, partition: TopicPartition) -> bool:
-    leadership, replicas = context.leadership(partition), context.replicas(partition)
-    return leadership is not None and bool(replicas) and leadership.leader_and_isr.leader != replicas[0]
+    """Kafka: ControllerContext.hasPreferredLeader."""
+    leadership, assignment = context.leadership(partition), context.full_assignment(partition)
+    if leadership is None or not assignment.replicas:
+        return False
+    preferred, state = assignment.replicas[0], leadership.leader_and_isr
+    if preferred in assignment.adding_replicas:  # cannot lead before it is in sync
+        return preferred in state.isr
+    return state.leader != preferred
 
 
 def _of_deleted(mbean: str, description: str, counts: Callable[[ReplicaState], bool]) -> Family:

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from odradek.broker.metrics.families.replica_families import is_under_replicated
 from odradek.broker.metrics.family import Family, Sample, gauge, gauges
 from odradek.broker.metrics.labels import labelled
 from odradek.broker.metrics.view import View
@@ -132,7 +131,11 @@ EXPORTER_FAMILIES: Final = (
     _of_leaders("in_sync_replica", "Replicas in sync.", lambda one: len(one.in_sync.isr)),
     _of_leaders("replicas", "Replicas.", lambda one: len(one.in_sync.replicas) + 1),
     _of_leaders("leader", "The id of the leader.", lambda one: one.leader_id),
-    _of_leaders("under_replicated_partition", "1 if a replica is not in sync.", is_under_replicated),
+    _of_leaders(
+        "under_replicated_partition",
+        "1 if a replica is not in sync, also one that a reassignment adds.",
+        lambda one: len(one.in_sync.isr) < len(one.in_sync.replicas) + 1,
+    ),
     gauges(
         "kafka_topic_partition_leader_is_preferred",
         PARTITION,

@@ -70,8 +70,16 @@ def _changes(mbean: str, description: str, read: Callable[[View], int]) -> Famil
     return counter(name, description, read, mbean=f"{_MANAGER}{mbean}")
 
 
-def is_under_replicated(partition: Partition) -> bool:
-    return partition.is_leader and len(partition.in_sync.isr) < len(partition.in_sync.replicas) + 1
+def _replication_factor(partition: Partition) -> int:
+    """Without the replicas that a reassignment adds. 0 where this broker does not lead.
+
+    Kafka: AssignmentState.replicationFactor.
+    """
+    return len(partition.in_sync.replicas) + 1 - len(partition.adding_replicas) if partition.is_leader else 0
+
+
+def _is_under_replicated(partition: Partition) -> bool:
+    return len(partition.in_sync.isr) < _replication_factor(partition)
 
 
 def isr_surplus(partition: Partition) -> int | None:
@@ -185,7 +193,7 @@ REPLICA_FAMILIES: Final = (
     _of_leaders(
         "UnderReplicatedPartitions",
         "Partitions led here of which a replica is not in sync.",
-        is_under_replicated,
+        _is_under_replicated,
     ),
     _of_leaders(
         "UnderMinIsrPartitionCount",
@@ -279,7 +287,7 @@ REPLICA_FAMILIES: Final = (
         _fetched(lambda counts: counts[1]),
         mbean="kafka.server:type=FetcherStats,name=BytesPerSec,clientId=,brokerHost=,brokerPort=",
     ),
-    _of_partitions("UnderReplicated", "1 if led here and a replica is not in sync.", is_under_replicated),
+    _of_partitions("UnderReplicated", "1 if led here and a replica is not in sync.", _is_under_replicated),
     _of_partitions("UnderMinIsr", "1 if led here and fewer replicas are in sync than needed.", _is_under_min_isr),
     _of_partitions(
         "AtMinIsr", "1 if led here and just as many replicas are in sync as needed.", lambda one: isr_surplus(one) == 0
@@ -287,8 +295,8 @@ REPLICA_FAMILIES: Final = (
     _of_partitions("InSyncReplicasCount", "Replicas in sync; 0 if not led here.", lambda one: len(one.in_sync.isr)),
     _of_partitions(
         "ReplicasCount",
-        "Replicas; 0 if not led here.",
-        lambda one: len(one.in_sync.replicas) + 1 if one.is_leader else 0,
+        "Replicas, without those that a reassignment adds; 0 if not led here.",
+        _replication_factor,
     ),
     _of_partitions(
         "LastStableOffsetLag", "Records that readers of committed transactions cannot read yet.", _lag_of_transactions

@@ -7,7 +7,9 @@ import pytest
 
 from odradek.broker.metrics.families.controller_families import STATES
 from odradek.controller import events
+from odradek.controller.model.reassignment import ReplicaAssignment
 from odradek.controller.states.replica_states import ReplicaState
+from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.histogram import Histogram
 from tests.support.in_process.in_process_broker import InProcessBroker
 from tests.support.in_process.scraping import ScrapedBroker
@@ -36,6 +38,30 @@ def test_partitions_with_a_dead_leader_are_offline(broker: InProcessBroker, scra
     found = scraped.scrape()
     assert found.value(f"{CONTROLLER}offlinepartitionscount") == 2
     assert found.value("kafka_controller_controllerstats_uncleanleaderelections_total") == 4
+
+
+@pytest.mark.parametrize(
+    ("replicas", "adding", "isr", "imbalanced"),
+    [((7, 0), (), (0,), 1), ((7, 0), (7,), (0,), 0), ((7, 0), (7,), (0, 7), 1), ((0, 7), (7,), (0,), 0)],
+)
+def test_a_preferred_replica_that_is_being_added_is_missed_when_it_is_in_sync(
+    broker: InProcessBroker,
+    scraped: ScrapedBroker,
+    replicas: tuple[int, ...],
+    adding: tuple[int, ...],
+    isr: tuple[int, ...],
+    imbalanced: int,
+) -> None:
+    broker.create_topic("t")
+    controllership = broker.services.controller.controllership
+    assert controllership is not None
+    partition, context = TopicPartition("t", 0), controllership.context
+    leadership = context.leadership(partition)
+    assert leadership is not None
+    context.update_assignment(partition, ReplicaAssignment(replicas, adding))
+    led = leadership.leader_and_isr._replace(isr=isr)
+    context.put_leadership(partition, leadership._replace(leader_and_isr=led))
+    assert scraped.scrape().value(f"{CONTROLLER}preferredreplicaimbalancecount") == imbalanced
 
 
 def test_a_broker_that_is_not_the_controller_has_zeros(broker: InProcessBroker, scraped: ScrapedBroker) -> None:

@@ -57,6 +57,22 @@ def test_a_partition_with_a_dead_follower_is_under_replicated_and_below_its_mini
     assert found.value("kafka_topic_partition_under_replicated_partition", topic="t", partition="0") == 1
 
 
+def test_replicas_that_a_reassignment_adds_are_not_missing(broker: InProcessBroker, scraped: ScrapedBroker) -> None:
+    broker.create_topic("t")
+    partition = broker.services.replica_manager.partition(TopicPartition("t", 0))
+    partition.in_sync.update_assignment_and_isr([0, 7, 8], [0])
+    partition.adding_replicas = [7, 8]
+    found = scraped.scrape()
+    assert found.value(f"{MANAGER}underreplicatedpartitions") == 0
+    assert found.value("kafka_cluster_partition_underreplicated", topic="t", partition="0") == 0
+    assert found.value("kafka_cluster_partition_replicascount", topic="t", partition="0") == 1
+    assert found.value("kafka_topic_partition_under_replicated_partition", topic="t", partition="0") == 1
+    partition.adding_replicas = [8]
+    found = scraped.scrape()
+    assert found.value(f"{MANAGER}underreplicatedpartitions") == 1
+    assert found.value("kafka_cluster_partition_replicascount", topic="t", partition="0") == 2
+
+
 def test_changes_of_an_isr_are_counted_when_the_controller_has_answered(
     broker: InProcessBroker, scraped: ScrapedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
