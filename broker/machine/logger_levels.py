@@ -116,9 +116,7 @@ def _is_of_client(name: str) -> bool:
 
 
 def _loggers() -> dict[str, logging.Logger]:
-    found = {
-        name: known for name, known in logging.root.manager.loggerDict.items() if isinstance(known, logging.Logger)
-    }
+    found = {name: logging.getLogger(name) for name in list(logging.root.manager.loggerDict)}  # of packages, too
     found.update((name, logging.getLogger(target)) for name, target in KAFKA_LOGGERS.items())
     found[ROOT_LOGGER] = logging.root
     return found

@@ -83,14 +83,11 @@ async def alter(
 ) -> None:
     """Set and delete configs of an entity. Raises: CommandFailed."""
     kind, name = entities.type, entities.names[0]
-    known = {
-        entry.name for entry in _selected((await _configs(client, kind, [name]))[name], kind, name, with_all=False)
-    }
-    if kind == BROKER_LOGGERS:
-        if unknown := [key for key in (*deleted, *added) if key not in known]:
-            raise CommandFailed(f"Invalid broker logger(s): {','.join(unknown)}")
-    elif unknown := [key for key in deleted if key not in known]:
-        raise CommandFailed(f"Invalid config(s): {','.join(unknown)}")
+    if kind != BROKER_LOGGERS:  # there may be loggers that are not described, and the broker refuses unknown ones
+        entries = _selected((await _configs(client, kind, [name]))[name], kind, name, with_all=False)
+        known = {entry.name for entry in entries}
+        if unknown := [key for key in deleted if key not in known]:
+            raise CommandFailed(f"Invalid config(s): {','.join(unknown)}")
     configs = [
         *(AlterableConfig(name=key, config_operation=AlterOperation.SET, value=value) for key, value in added.items()),
         *(AlterableConfig(name=key, config_operation=AlterOperation.DELETE, value="") for key in deleted),

@@ -32,6 +32,12 @@ def test_names_of_apache_kafka(levels: LoggerLevels, name: str) -> None:
     assert logging.getLogger(KAFKA_LOGGERS[name]).level == logging.NOTSET
 
 
+def test_packages_have_loggers_too(levels: LoggerLevels) -> None:
+    logging.getLogger("odradek.some.module.of.a.package")
+    assert levels.exists("odradek.some.module")
+    assert levels.levels()["odradek.some.module"] == "INFO"
+
+
 def test_requests_are_not_logged_until_somebody_asks(levels: LoggerLevels) -> None:
     assert levels.levels()[REQUEST_LOGGER] == "WARN"
     levels.set_level("root", "TRACE")

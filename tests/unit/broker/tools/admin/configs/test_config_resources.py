@@ -148,7 +148,6 @@ def test_configs_are_set_and_deleted(
     ("arguments", "message"),
     [
         (["--topic", "t", "--delete-config", "x,nope"], "Invalid config(s): x,nope"),
-        (["--broker-logger", "3", "--add-config", "nope=INFO"], "Invalid broker logger(s): nope"),
         (["--broker", "9", "--add-config", "a=1"], "broker 9 is not alive"),
     ],
 )
@@ -157,6 +156,14 @@ def test_what_is_not_there_is_not_altered(
 ) -> None:
     assert command(main, "--alter", *arguments) == (1, [], f"odradek: {message}\n")
     assert cluster.requests(IncrementalAlterConfigsRequest) == []
+
+
+def test_a_logger_of_one_client_needs_not_be_described(command: Command, cluster: AdminCluster) -> None:
+    name = "kafka.request.logger.orders"
+    assert command(main, "--alter", "--broker-logger", "3", "--add-config", f"{name}=DEBUG")[0] == 0
+    ((asked, request),) = cluster.requests(IncrementalAlterConfigsRequest)
+    assert asked == 3
+    assert request.resources[0].configs == [AlterableConfig(name=name, config_operation=SET, value="DEBUG")]
 
 
 def test_a_refusal_is_an_error(command: Command, cluster: AdminCluster) -> None:
