@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from odradek.broker.config.config_keys import BROKER_CONFIG_KEYS, LISTENER_PREFIX
 from odradek.broker.machine.startup_error import StartupError
 from odradek.storage.config.config_def import ConfigError
-from odradek.storage.disk.properties_file import parse_properties
+from odradek.storage.disk.properties_file import read_properties
 
 if TYPE_CHECKING:
     from odradek.broker.config.config_providers import Variable
@@ -123,8 +123,7 @@ def _as_variable(name: str) -> str:
 
 def _read(file: str) -> dict[str, str]:
     try:
-        with open(file, encoding="utf-8") as properties:
-            return parse_properties(properties.read())
+        return read_properties(file)
     except OSError as error:
         raise StartupError(f"Cannot read {file}: {error.strerror}") from error
     except ValueError as error:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from odradek.storage.disk.log_dir import META_PROPERTIES_FILE
-from odradek.storage.disk.properties_file import parse_properties
+from odradek.storage.disk.properties_file import read_properties
 from spark_jobs.common.job import JobError
 
 
@@ -37,7 +37,7 @@ def owners(log_dirs: str) -> dict[str, Owner]:
 def _owner(log_dir: str) -> Owner:
     path = Path(log_dir) / META_PROPERTIES_FILE
     try:
-        properties: Mapping[str, str] = parse_properties(path.read_text(encoding="utf-8"))
+        properties: Mapping[str, str] = read_properties(path)
         return Owner(broker_id=int(properties["broker.id"]), cluster_id=properties.get("cluster.id"))
     except OSError as error:
         raise JobError(f"{path} cannot be read: {error.strerror}: it says which broker the directory is of") from None

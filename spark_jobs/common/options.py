@@ -13,10 +13,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
-from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from odradek.storage.disk.properties_file import parse_properties
+from odradek.storage.disk.properties_file import read_properties
 from spark_jobs.common.job import RunOptions
 from spark_jobs.common.kafka_options import KafkaConnection
 
@@ -340,11 +339,11 @@ def client_property(text: str) -> tuple[str, str]:
 def properties_file(text: str) -> tuple[tuple[str, str], ...]:
     """The settings in the file with that path."""
     try:
-        properties = parse_properties(Path(text).read_text(encoding="utf-8"))
+        properties = read_properties(text)
     except OSError as error:
         raise argparse.ArgumentTypeError(f"{text} cannot be read: {error.strerror}") from None
     except ValueError:  # its message may hold a password
-        raise argparse.ArgumentTypeError(f"{text} is no properties file in UTF-8") from None
+        raise argparse.ArgumentTypeError(f"{text} is no properties file") from None
     return tuple(_allowed(key, value) for key, value in properties.items())
 
 

@@ -19,7 +19,7 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from odradek.storage.disk.disk_space import DiskSpace
-from odradek.storage.disk.properties_file import parse_properties
+from odradek.storage.disk.properties_file import read_properties
 from odradek.storage.disk.sync_queue import SyncQueue
 
 if TYPE_CHECKING:
@@ -161,8 +161,7 @@ class LogDir:
         """The content of meta.properties; None without the file. Raises OSError, also for a damaged file."""
         path = self.file(META_PROPERTIES_FILE)
         try:
-            with open(path, encoding="utf-8") as file:
-                return parse_properties(file.read())
+            return read_properties(path)
         except FileNotFoundError:
             return None
         except ValueError as error:

@@ -3,10 +3,13 @@
 A trailing backslash continues a logical line; leading white space is dropped, also from the continuation. `#` and `!`
 begin a comment. The key ends at the first unescaped `=`, `:` or white space. Escapes: \\t \\n \\r \\f, \\uXXXX; a
 backslash before any other character stands for that character. The last value of a repeated key counts.
+
+Kafka: Utils.loadProps.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Final
 
@@ -14,6 +17,15 @@ _ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.|$)", re.DOTALL)
 _KEY: Final = re.compile(r"(?:\\.|[^\\=: \t\f])*", re.DOTALL)
 _BLANK: Final = " \t\f"
 _CONTROL: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
+    r"""The keys and values of a file in ISO-8859-1, as Java reads it. Other characters are `\uXXXX` there.
+
+    Raises: OSError, ValueError.
+    """
+    with open(path, encoding="iso-8859-1") as file:
+        return parse_properties(file.read())
 
 
 def parse_properties(text: str) -> dict[str, str]:
@@ -53,7 +65,10 @@ def _logical_lines(text: str) -> list[str]:
 
 
 def _unescape(text: str) -> str:
-    return _ESCAPE.sub(_unescaped, text) if "\\" in text else text
+    if "\\" not in text:
+        return text
+    # A character above U+FFFF is two escapes, each with half of it.
+    return _ESCAPE.sub(_unescaped, text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _unescaped(match: re.Match[str]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from odradek.storage import log_files
 from odradek.storage.disk import checkpoint_files as checkpoints
 from odradek.storage.disk.log_dir import CLEAN_SHUTDOWN_FILE, META_PROPERTIES_FILE
-from odradek.storage.disk.properties_file import parse_properties
+from odradek.storage.disk.properties_file import read_properties
 from odradek.storage.verification.findings import Finding, Report
 from odradek.storage.verification.names import is_partition_dir
 from odradek.storage.verification.partition import LogCheckpoints, verify_partition
@@ -112,8 +112,7 @@ def _read_checkpoints(log_dir: str, report: Report) -> dict[str, dict[TopicParti
 
 def _check_meta_properties(path: str, report: Report) -> None:
     try:
-        with open(path, encoding="utf-8") as file:
-            properties = parse_properties(file.read())
+        properties = read_properties(path)
     except FileNotFoundError:
         return
     except ValueError as error:

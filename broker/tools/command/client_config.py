@@ -83,12 +83,11 @@ KEYS: Final = (
 
 def read_properties(path: str) -> dict[str, str]:
     """The settings in a properties file. Raises: CommandFailed if it cannot be read."""
-    from odradek.storage.disk.properties_file import parse_properties
+    from odradek.storage.disk import properties_file
 
     try:
-        with open(path, encoding="utf-8") as file:
-            return parse_properties(file.read())
-    except (OSError, UnicodeError, ValueError) as error:
+        return properties_file.read_properties(path)
+    except (OSError, ValueError) as error:
         raise CommandFailed(f"cannot read the client configuration {path}: {error}") from error
 
 

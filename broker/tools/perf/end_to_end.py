@@ -56,9 +56,7 @@ def main(arguments: Sequence[str]) -> int:
     def make_work() -> tuple[_Work, Mapping[str, str]]:
         settings = gather(arguments[5] if len(arguments) == 6 else None, ())
         if "transactional.id" in settings:
-            raise CommandFailed(
-                "transactional.id: the records are not sent in transactions."
-            )
+            raise CommandFailed("transactional.id: the records are not sent in transactions.")
         settings |= {"acks": acks, "linger.ms": "0", "fetch.max.wait.ms": "0"}
         return _Work(settings, topic, int(count), int(size), out), settings
 

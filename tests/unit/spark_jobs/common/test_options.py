@@ -132,8 +132,7 @@ def test_a_time_is_that_of_the_time_zone(text: str, zone: str, expected: int) ->
     ("content", "message"),
     [
         (None, "client.properties cannot be read: No such file"),
-        (b"a=canary\\u00zz", "is no properties file in UTF-8"),
-        (b"a=canary\xff", "is no properties file in UTF-8"),
+        (b"a=canary\\u00zz", "is no properties file"),
         (b"bootstrap.servers=canary:1", "bootstrap.servers cannot be set: use --bootstrap-servers"),
     ],
 )

@@ -70,7 +70,7 @@ def test_meta_properties_round_trip_and_are_rewritten_only_when_changed(tmp_path
     assert path.read_text().startswith("#\n#Sat")
 
 
-@pytest.mark.parametrize("content", [b"broker.id=\xff", b"broker.id=\\u12"])
+@pytest.mark.parametrize("content", [b"broker.id=\\u12", b"\\u"])
 def test_damaged_meta_properties_are_an_error_of_the_directory(tmp_path: Path, log_dir: LogDir, content: bytes) -> None:
     (tmp_path / "meta.properties").write_bytes(content)
     with pytest.raises(OSError, match="not a properties file"):

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.storage.disk.properties_file import parse_properties
+from odradek.storage.disk.properties_file import parse_properties, read_properties
 
 
 @pytest.mark.parametrize(
@@ -32,12 +33,19 @@ from odradek.storage.disk.properties_file import parse_properties
         ("a\\=b\\:c\\ d=e", {"a=b:c d": "e"}),
         ("a=\\t\\n\\r\\f\\x\\\\", {"a": "\t\n\r\fx\\"}),
         ("a=\\u00e9\\u4e2d", {"a": "\u00e9\u4e2d"}),
+        ("a=\\ud83d\\ude00 \\ud83d", {"a": "\U0001f600 \ufffd"}),
         ("listeners=PLAINTEXT://:9092", {"listeners": "PLAINTEXT://:9092"}),
         ("ключ=значение", {"ключ": "значение"}),
     ],
 )
 def test_as_java_reads_it(text: str, expected: dict[str, str]) -> None:
     assert parse_properties(text) == expected
+
+
+def test_a_file_is_in_latin_1(tmp_path: Path) -> None:
+    path = tmp_path / "a.properties"
+    path.write_bytes("# Grüße\r\na=\u00fc\n".encode("iso-8859-1") + "b=ü\\u4e2d".encode())
+    assert read_properties(path) == {"a": "ü", "b": "Ã¼中"}
 
 
 def test_broken_escape_is_refused() -> None:

@@ -64,7 +64,7 @@ def test_values_that_are_not_valid_are_refused(settings: dict[str, str], message
         client_config(None, settings)
 
 
-@pytest.mark.parametrize("content", [None, b"\xff", b"key=\\u12"])
+@pytest.mark.parametrize("content", [None, b"key=\\u12"])
 def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, content: bytes | None) -> None:
     file = tmp_path / "client.properties"
     if content is not None:
