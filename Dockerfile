@@ -23,6 +23,7 @@ RUN groupadd --gid 1000 odradek \
  && useradd --uid 1000 --gid odradek --home-dir /var/lib/odradek --create-home odradek \
  && install -d -o odradek -g odradek /var/lib/odradek/data
 COPY --from=build /install /usr/local
+COPY container/server.properties /etc/odradek/server.properties
 USER odradek
 WORKDIR /var/lib/odradek
 VOLUME /var/lib/odradek/data
@@ -31,7 +32,7 @@ STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=5s --timeout=3s --start-period=5s --retries=3 \
     CMD ["odradek", "health", "127.0.0.1:9092"]
 ENTRYPOINT ["odradek"]
-CMD ["serve", "--host", "0.0.0.0", "--data", "/var/lib/odradek/data"]
+CMD ["serve", "/etc/odradek/server.properties"]
 
 # Has the files of the images apache/kafka and confluentinc/cp-kafka that test kits run; starts as they do.
 FROM broker AS testcontainers

@@ -10,7 +10,16 @@ directory=$(mktemp -d "${RUNNER_TEMP:-/tmp}/odradek-broker.XXXXXX")
 log=$directory/broker.log
 : > "$log" # the loop below may read it before the broker opens it
 printf '%s\n' "${ODRADEK_CONFIG:-}" > "$directory/server.properties"
-arguments=("$directory/server.properties" --port "${ODRADEK_PORT:-9092}" --data "${ODRADEK_DATA:-$directory/data}")
+arguments=("$directory/server.properties")
+sets() {
+    grep -Eq "^[[:space:]]*$1[[:space:]]*[=:]" "$directory/server.properties"
+}
+if ! sets listeners; then
+    arguments+=(--port "${ODRADEK_PORT:-9092}")
+fi
+if ! sets 'log\.dirs?'; then
+    arguments+=(--data "${ODRADEK_DATA:-$directory/data}")
+fi
 if [ -n "${ODRADEK_AS_VERSION:-}" ]; then
     arguments+=(--as-version "$ODRADEK_AS_VERSION")
 fi
@@ -31,7 +40,7 @@ fail() {
 # The banner names the address or, of a cluster, all addresses, also when the port is a free one.
 address=
 for ((waited = 0; waited < start_timeout_s * 20; waited++)); do
-    address=$(sed -n -e 's|^ *listening on *PLAINTEXT://\([^, ]*\).*|\1|p' \
+    address=$(sed -n -e 's|^ *listening on *[^:]*://\([^, ]*\).*|\1|p' \
         -e 's|^ *bootstrap servers *\([^ ]*\)$|\1|p' "$log" | head -n 1)
     if [ -n "$address" ]; then
         break

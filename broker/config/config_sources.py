@@ -1,10 +1,13 @@
 """Sources of the static settings: `--override k=v`, the environment, the file; the first that has a key counts.
 
 A variable of the environment is `KAFKA_` and the key's name in capitals with `_` for `.`, as in the container images of
-Apache Kafka: `KAFKA_LOG_DIRS`. Variables are looked up by the names of all keys. Other variables with the prefix are
-reported and ignored; there are many for the JVM tools.
+Apache Kafka: `KAFKA_LOG_DIRS`. Variables are looked up by the names of all keys. In the name of a listener or mechanism
+two `_` stand for one, and three for `-`: `KAFKA_LISTENER_NAME_SASL__SSL_SCRAM___SHA___512_SASL_JAAS_CONFIG`. Other
+variables with the prefix are reported and ignored; there are many for the JVM tools.
 
 Then the variables of config providers are replaced (`config_providers.py`).
+
+Kafka: KafkaDockerWrapper.getServerConfigsFromEnv.
 """
 
 from __future__ import annotations
@@ -110,7 +113,8 @@ def _add_environment(settings: Settings, environment: Mapping[str, str]) -> None
             continue
         name = by_variable.get(variable)
         if name is None and variable.startswith(prefixes):
-            name = variable.removeprefix(ENVIRONMENT_PREFIX).lower().replace("_", ".")
+            words = variable.removeprefix(ENVIRONMENT_PREFIX).lower().replace("_", ".")
+            name = words.replace("...", "-").replace("..", "_")
         if name is None:
             settings.warnings.append(f"The environment variable {variable} is not a configuration key; ignored.")
         else:

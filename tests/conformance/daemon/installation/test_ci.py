@@ -26,6 +26,7 @@ from tests.support.wire.requests import build
 
 START_TIMEOUT_S = 30
 ACTION = yaml.safe_load((REPOSITORY / "action.yml").read_text())
+IMAGE_FILE = "/etc/odradek/server.properties"
 STEPS = {step["id"]: step for step in ACTION["runs"]["steps"]}
 
 
@@ -81,6 +82,20 @@ def test_the_action_starts_a_broker_and_waits_for_it(tmp_path: Path, pids: list[
     assert {one.api_key: one.max_version for one in answer.api_keys}[ApiKey.METADATA] == 11
     Admin(outputs["bootstrap-servers"]).create_topic("t", partitions=-1)
     assert (tmp_path / Path(outputs["log"]).parent.name / "data" / "t-2").is_dir()
+
+
+def test_the_settings_of_the_action_may_name_listeners_and_directories(tmp_path: Path, pids: list[int]) -> None:
+    config = f"""listeners=INNER://127.0.0.1:0,OUTER://127.0.0.1:0
+        listener.security.protocol.map=INNER:PLAINTEXT,OUTER:PLAINTEXT
+        inter.broker.listener.name=INNER
+        log.dirs={tmp_path}/one,{tmp_path}/two"""
+    runner = Runner(tmp_path, config=config)
+    finished = runner.run("start")
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    outputs = runner.outputs()
+    pids.append(int(outputs["pid"]))
+    Admin(outputs["bootstrap-servers"]).create_topic("t", partitions=4)
+    assert {path.parent.name for path in tmp_path.glob("*/t-*")} == {"one", "two"}
 
 
 def test_the_action_starts_a_cluster(tmp_path: Path, pids: list[int]) -> None:
@@ -145,15 +160,19 @@ def services() -> Iterator[tuple[str, dict[str, str], str]]:
 
 @pytest.mark.parametrize(("name", "settings", "address"), list(services()))
 def test_examples_reach_their_broker(name: str, settings: dict[str, str], address: str, tmp_path: Path) -> None:
-    """The command is that of the Dockerfile, with 127.0.0.1 for the name of the container."""
+    """The command and its file are those of the image, with 127.0.0.1 for the name of the container and a free port."""
     dockerfile = (REPOSITORY / "Dockerfile").read_text()
-    (command,) = re.findall(r'^CMD \["(serve.*)"\]$', dockerfile, re.MULTILINE)
-    arguments = command.replace("/var/lib/odradek/data", str(tmp_path / "data")).split('", "')
+    assert re.findall(r'^CMD \["serve", "(.*)"\]$', dockerfile, re.MULTILINE) == [IMAGE_FILE]
+    assert f"COPY container/server.properties {IMAGE_FILE}\n" in dockerfile
     port = str(free_port())
+    image = (REPOSITORY / "container" / "server.properties").read_text()
+    assert all(image.count(one) == 1 for one in ("/var/lib/odradek/data", ":9092"))
+    file = tmp_path / "server.properties"
+    file.write_text(image.replace("/var/lib/odradek/data", str(tmp_path / "data")).replace(":9092", f":{port}"))
     assert settings == {"KAFKA_ADVERTISED_LISTENERS": f"PLAINTEXT://{address}"}
     environment = {"KAFKA_ADVERTISED_LISTENERS": f"PLAINTEXT://127.0.0.1:{port}", "PYTHONPATH": str(REPOSITORY / "src")}
     process = ManagedProcess(
-        [sys.executable, "-m", "odradek", *arguments, "--port", port],
+        [sys.executable, "-m", "odradek", "serve", str(file)],
         tmp_path / "broker.log",
         cwd=tmp_path,
         env=environment,

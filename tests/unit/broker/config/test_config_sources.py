@@ -36,6 +36,7 @@ def test_environment_finds_keys_by_name() -> None:
         environment={
             "KAFKA_ZOOKEEPER_CLIENTCNXNSOCKET": "x",
             "KAFKA_LISTENER_NAME_EXTERNAL_SSL_KEY_PASSWORD": "y",
+            "KAFKA_LISTENER_NAME_SASL__SSL_SCRAM___SHA___512_SASL_JAAS_CONFIG": "z",
             "KAFKA_HEAP_OPTS": "-Xmx1g",
             "KAFKA_SEGMENT_BYTES": "1",
             "PATH": "/bin",
@@ -44,6 +45,7 @@ def test_environment_finds_keys_by_name() -> None:
     assert settings.texts == {
         "zookeeper.clientCnxnSocket": "x",
         "listener.name.external.ssl.key.password": "y",
+        "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": "z",
     }
     (warning,) = settings.warnings
     assert "KAFKA_SEGMENT_BYTES" in warning
