@@ -210,7 +210,7 @@ class GroupJoiner:
     ) -> None:
         """Kafka: GroupCoordinator.updateStaticMemberAndRebalance."""
         old_leader_id = group.leader_id
-        member = group.replace_static_member(instance_id, old_member_id, new_member_id)
+        member, fence_old = group.replace_static_member(instance_id, old_member_id, new_member_id)
         before = _Rejoin(member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
         self._rebalancer.sessions.end(group, old_member_id)
         self._rebalancer.sessions.renew(group, member)
@@ -231,6 +231,8 @@ class GroupJoiner:
                 pass
             case GroupState.EMPTY | GroupState.DEAD:
                 raise RuntimeError(f"static member {instance_id} is in group {group!r}")
+        for answer in fence_old:
+            answer()
 
     def _store_replacement(
         self,
@@ -281,9 +283,11 @@ class GroupJoiner:
         )
         assert member.group_instance_id is not None
         new_member_id = member.member_id
-        group.replace_static_member(member.group_instance_id, new_member_id, old_member_id)
+        _, fence_new = group.replace_static_member(member.group_instance_id, new_member_id, old_member_id)
         self._rebalancer.sessions.end(group, new_member_id)
         self._rebalancer.sessions.renew(group, member)
+        for answer in fence_new:
+            answer()
 
     # -- with an id ------------------------------------------------------------------------------------------
 

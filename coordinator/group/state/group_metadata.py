@@ -22,7 +22,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, ValuesView
+from collections.abc import Callable, Iterable, Iterator, ValuesView
+from functools import partial
 
 from odradek.coordinator.group.state.group_offsets import GroupOffsets
 from odradek.coordinator.group.state.group_states import GroupEvent, GroupLifecycle, GroupState
@@ -211,8 +212,14 @@ class GroupMetadata:
         self._awaiting_join += (respond is not None) - member.is_awaiting_join
         member.awaiting_join = respond
 
-    def replace_static_member(self, group_instance_id: str, old_member_id: str, new_member_id: str) -> MemberMetadata:
-        """Give the static member a new id. Requests parked under the old id get FENCED_INSTANCE_ID (KIP-345)."""
+    def replace_static_member(
+        self, group_instance_id: str, old_member_id: str, new_member_id: str
+    ) -> tuple[MemberMetadata, list[Callable[[], None]]]:
+        """Give the static member a new id.
+
+        The second is what answers FENCED_INSTANCE_ID to the requests that are parked under the old id (KIP-345), to be
+        called when the group has changed as a whole: an answer may run the next request of its connection at once.
+        """
         member = self._members.pop(old_member_id)
         parked_join, parked_sync = self.take_join(member), member.take_sync()
         member.member_id = new_member_id
@@ -220,11 +227,12 @@ class GroupMetadata:
         if self.leader_id == old_member_id:
             self.leader_id = new_member_id
         self._static_members[group_instance_id] = new_member_id
+        answers: list[Callable[[], None]] = []
         if parked_join is not None:
-            parked_join(join_error(old_member_id, ErrorCode.FENCED_INSTANCE_ID))
+            answers.append(partial(parked_join, join_error(old_member_id, ErrorCode.FENCED_INSTANCE_ID)))
         if parked_sync is not None:
-            parked_sync(sync_error(ErrorCode.FENCED_INSTANCE_ID))
-        return member
+            answers.append(partial(parked_sync, sync_error(ErrorCode.FENCED_INSTANCE_ID)))
+        return member, answers
 
     def add_pending_member(self, member_id: str) -> None:
         if member_id in self._members:

@@ -6,7 +6,8 @@ from odradek.coordinator.group.context import GroupRequestContext
 from odradek.coordinator.group.members.joining import Join
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
-from tests.support.transcripts.group_transcript import Transcript
+from tests.support.transcripts.group_notation import Line
+from tests.support.transcripts.group_transcript import COMMANDS, Transcript
 
 
 def join_of(version: int, **fields: object) -> tuple[Join, list[JoinGroupResponse]]:
@@ -74,6 +75,35 @@ def test_a_replaced_member_that_did_not_sync_does_not_take_the_new_one_with_it()
     answers = transcript.run("wait 2s")  # d does not rejoin, and is removed
     assert "s <- JoinGroup NONE gen=2 protocol=range leader=s-3 members=[s-3] member=s-3" in answers
     assert not any(answer.startswith("s <-") for answer in transcript.run("release"))
+    assert transcript.clients["s"].pending == 0
+
+
+def test_a_request_behind_that_of_a_replaced_member_comes_after_the_replacement(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The connection handles the next request while it is told the answer to the one before."""
+    transcript = Transcript()
+    for command in ("join x v=3", "join y v=3", "join s instance=s", "wait 1ms", "sync x x:A y:B s:C"):
+        transcript.run(command)
+    for command in ("sync y", "sync s", "join x v=3", "join s protocols=range:u"):
+        transcript.run(command)
+    say = transcript.say
+
+    def leave_when_fenced(text: str) -> None:
+        say(text)
+        if "FENCED_INSTANCE_ID" in text:
+            monkeypatch.setattr(transcript, "say", say)
+            COMMANDS["leave"](transcript, Line.parse("leave none/s"))
+
+    monkeypatch.setattr(transcript, "say", leave_when_fenced)
+    told = transcript.run("join s id=none")
+    assert [line.split(" member=")[0] for line in told] == [
+        "s <- JoinGroup FENCED_INSTANCE_ID",
+        "s <- JoinGroup UNKNOWN_MEMBER_ID",
+        "none/s <- LeaveGroup NONE s:NONE",
+    ]
+    (group,) = transcript.coordinator.groups
+    assert group.awaiting_join_count == 1, "x, which waits for y"
     assert transcript.clients["s"].pending == 0
 
 

@@ -139,7 +139,10 @@ def test_replacing_a_static_member_fences_what_waits_and_keeps_the_rest(group: G
     group["s-1"].awaiting_sync = syncs.append
     group["s-1"].assignment = b"mine"
     group.add_pending_sync_member("s-1")
-    replaced = group.replace_static_member("s", "s-1", "s-2")
+    replaced, answers = group.replace_static_member("s", "s-1", "s-2")
+    assert joins == syncs == [], "the caller answers when it has changed the group"
+    for answer in answers:
+        answer()
     assert [(answer.error_code, answer.member_id) for answer in joins] == [(ErrorCode.FENCED_INSTANCE_ID, "s-1")]
     assert [answer.error_code for answer in syncs] == [ErrorCode.FENCED_INSTANCE_ID]
     assert group["s-2"] is replaced
