@@ -18,20 +18,33 @@ GroupMetadataManager.epochForPartitionId, TransactionStateManager.loadingPartiti
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
 
 from odradek.protocol.errors import KafkaError
-from odradek.protocol.records.errors import CorruptRecordError
+from odradek.protocol.records.errors import CorruptRecordError, DecompressedSizeError
 from odradek.timer.sliced_work import SlicedWork, Steps
 
 if TYPE_CHECKING:
     from odradek.coordinator.load_times import LoadTimes
+    from odradek.protocol.records.batch import AnyBatch
+    from odradek.protocol.records.record import Record
 
 _log = logging.getLogger(__name__)
 
 
 NO_COORDINATOR_EPOCH = -1
+
+BATCH_BYTES_MAX: Final = 100 * 1024 * 1024
+"""Of the records of one batch, decompressed: as much as a request may bring (`socket.request.max.bytes`)."""
+
+
+def records_of(batch: AnyBatch) -> Iterator[Record]:
+    """The records of a batch of an internal topic. One that is too large is left out, and what follows it is loaded."""
+    try:
+        yield from batch.records(BATCH_BYTES_MAX)
+    except DecompressedSizeError as error:
+        _log.error("The batch at offset %d is not loaded: %s", batch.base_offset, error)
 
 
 class PartitionOwnership:

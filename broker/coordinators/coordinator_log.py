@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from odradek.broker.machine.hot_reads import read_hot
+from odradek.coordinator.runtime import BATCH_BYTES_MAX
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records.batch import LegacyBatch, RecordBatch, batches
 from odradek.protocol.records.builder import IllegalBatchError, build_batch
@@ -76,6 +77,9 @@ class InternalTopicLog:
         timeout_ms: int | None = None,
     ) -> None:
         topic_partition = TopicPartition(self._topic, partition)
+        if self._compression_type and sum(map(_size, records)) > BATCH_BYTES_MAX:  # could not be loaded
+            on_committed(ErrorCode.MESSAGE_TOO_LARGE, -1)
+            return
         try:
             batch = build_batch(
                 records,
@@ -147,3 +151,7 @@ class InternalTopicLog:
         if isinstance(result, OSError):
             raise result
         return result
+
+
+def _size(record: SimpleRecord) -> int:
+    return len(record.key or b"") + len(record.value or b"")

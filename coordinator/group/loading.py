@@ -33,6 +33,7 @@ from odradek.coordinator.group.state.records import (
     read_offset_key,
     read_offset_value,
 )
+from odradek.coordinator.runtime import records_of
 from odradek.coordinator.versioned_messages import CoordinatorRecordError, read_version
 from odradek.protocol.records.batch import AnyBatch
 from odradek.protocol.records.control import ControlRecordType, control_record_type
@@ -74,7 +75,7 @@ class Replay:
         if batch.is_transactional:
             offsets = self.transactional.setdefault(batch.producer_id, {})
         first_offset: int | None = None
-        for record in batch.records():
+        for record in records_of(batch):
             if first_offset is None:
                 first_offset = record.offset
             if record.key is None:

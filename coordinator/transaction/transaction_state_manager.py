@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from odradek.coordinator.partitioning import partition_for
 from odradek.coordinator.ports import BATCH_OVERHEAD_BYTES, TOMBSTONE_OVERHEAD_BYTES, CoordinatorLog
-from odradek.coordinator.runtime import PartitionOwnership
+from odradek.coordinator.runtime import PartitionOwnership, records_of
 from odradek.coordinator.transaction.config import TransactionConfig
 from odradek.coordinator.transaction.records import (
     TransactionRecord,
@@ -302,7 +302,7 @@ class TransactionStateManager:
             if isinstance(batch, Wait):
                 yield batch
                 continue
-            for record in batch.records():
+            for record in records_of(batch):
                 transactional_id = self._transactional_id(record.key)
                 if transactional_id is None:
                     _log.warning("Ignoring the record at offset %d of %s-%d: unknown key", record.offset, TOPIC, number)

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from odradek.broker.coordinators import coordinator_log
 from odradek.broker.coordinators.coordinator_log import InternalTopicLog
 from odradek.coordinator.ports import OFFSETS_SEQUENCE, TransactionalProducer
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records.batch import RecordBatch
+from odradek.protocol.records.compression import CompressionType
 from odradek.protocol.records.record import SimpleRecord
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.sliced_work import Wait
@@ -22,7 +24,9 @@ NONE = ErrorCode.NONE
 
 
 class Log:
-    def __init__(self, path: Path, *, load_buffer_bytes: int = 1 << 20, required_acks: int = -1) -> None:
+    def __init__(
+        self, path: Path, *, load_buffer_bytes: int = 1 << 20, required_acks: int = -1, compression_type: int = 0
+    ) -> None:
         self.replicas = Replicas(path)
         self.io_pool = DeferredIoPool()
         self.log = InternalTopicLog(
@@ -31,7 +35,7 @@ class Log:
             required_acks=required_acks,
             timeout_ms=1_000,
             load_buffer_bytes=load_buffer_bytes,
-            compression_type=0,
+            compression_type=compression_type,
             replica_manager=self.replicas.manager,
             io_pool=self.io_pool,
         )
@@ -74,6 +78,15 @@ def test_a_producer_that_no_batch_can_have_is_refused(tmp_path: Path) -> None:
             (ErrorCode.UNKNOWN_SERVER_ERROR, -1)
         ]
     assert log.values() == []
+
+
+def test_what_could_not_be_loaded_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coordinator_log, "BATCH_BYTES_MAX", 2_000)
+    log = Log(tmp_path, compression_type=CompressionType.GZIP)
+    log.replicas.lead(TP)
+    assert log.append(b"a" * 999, b"b" * 999) == [(NONE, 0)]
+    assert log.append(b"a" * 999, b"b" * 1_000) == [(ErrorCode.MESSAGE_TOO_LARGE, -1)]
+    assert log.values() == [b"a" * 999, b"b" * 999]
 
 
 @pytest.mark.parametrize("load_buffer_bytes", [1, 100, 200])

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from odradek.coordinator import runtime
 from odradek.coordinator.group.loading import Replay, loaded_groups
 from odradek.coordinator.group.state.group_metadata import GroupMetadata
 from odradek.coordinator.group.state.group_offsets import OffsetAndMetadata
@@ -16,6 +18,8 @@ from odradek.coordinator.group.state.records import (
 )
 from odradek.coordinator.ports import TransactionalProducer
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.records.builder import build_batch
+from odradek.protocol.records.compression import CompressionType
 from odradek.protocol.records.record import SimpleRecord
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import ManualClock
@@ -185,6 +189,19 @@ def test_what_cannot_be_understood_is_left_out() -> None:
     groups = log.load()
     assert committed(groups["g"]) == {T0: 1}
     assert list(groups) == ["g"]
+
+
+def test_a_batch_that_is_too_large_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "BATCH_BYTES_MAX", 10_000)
+    log = Log()
+    log.offset(1)
+    for size, group in ((9_000, "large"), (11_000, "too large")):
+        record = SimpleRecord(0, group_metadata_key(group), group_value(1, "m" * (size // 3)))
+        log.log.append_batch(0, build_batch([record], compression_type=CompressionType.GZIP), 1)
+    log.offset(2, T1)
+    loaded = log.load()
+    assert loaded.keys() == {"g", "large"}
+    assert committed(loaded["g"]) == {T0: 1, T1: 2}
 
 
 def test_old_offset_keys_are_the_same_keys() -> None:
