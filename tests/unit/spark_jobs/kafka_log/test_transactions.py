@@ -152,6 +152,21 @@ def test_no_more_segments_are_looked_at_than_the_transaction_needs(
     assert offsets(tmp_path, isolationLevel="read_committed") == expected
 
 
+@pytest.mark.parametrize("has_index", [True, False])
+def test_a_range_that_ends_inside_the_first_batch_of_an_aborted_transaction(tmp_path: Path, has_index: bool) -> None:
+    log = Disk(tmp_path).log()
+    append(log, b"plain")
+    append_transactional(log, 1, b"a", b"b", b"c", sequence=0)
+    end_transaction(log, 1, ControlRecordType.ABORT)
+    log.update_high_watermark(log.log_end_offset)
+    write_high_watermark(tmp_path, log.log_end_offset)
+    if not has_index:
+        for path in Path(log.dir).glob("*.txnindex"):
+            path.unlink()
+    assert offsets(tmp_path, isolationLevel="read_committed", endingOffset=2) == [0]
+    assert [row["isAborted"] for row in rows(tmp_path, endingOffset=3)] == [False, True, True]
+
+
 def test_an_open_transaction_holds_read_committed_back(tmp_path: Path) -> None:
     log = Disk(tmp_path).log()
     append(log, b"first")
