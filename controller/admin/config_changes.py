@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from odradek.controller.admin.node_changes import NodeChangeListener
+from odradek.controller.tree.metadata_tree import BadArguments
 from odradek.controller.znodes import znodes
 from odradek.controller.znodes.znode_json import BadZnode
 
@@ -56,7 +57,7 @@ class ConfigChangeListener:
         try:
             entity_path = znodes.decode_config_change(data)
             config = await self._client.entity_config(entity_path)
-        except BadZnode as error:
+        except (BadZnode, BadArguments) as error:  # of this entity alone
             logger.error("Error processing the change notification %s: %s", path, error)
             return
         entity_type, _, entity_name = entity_path.partition("/")

@@ -52,7 +52,7 @@ class ReplicaAssignment(NamedTuple):
 
     def added_by(self, target: tuple[int, ...]) -> tuple[int, ...]:
         """The replicas that a reassignment to `target` adds."""
-        return _minus(target, self.origin_replicas)
+        return _minus(tuple(dict.fromkeys(target)), self.origin_replicas)
 
     def with_replica(self, replica: int) -> ReplicaAssignment:
         return ReplicaAssignment((*self.replicas, replica), self.adding_replicas, self.removing_replicas)

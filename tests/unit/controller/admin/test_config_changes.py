@@ -73,12 +73,14 @@ async def test_junk_does_not_stop_the_listener() -> None:
         listening = listener(cluster, changes)
         await listening.start()
         path = f"{znodes.CONFIG_CHANGES}/{znodes.CONFIG_CHANGE_PREFIX}"
-        await cluster.client.tree.run(Create(path, b"junk", CreateMode.PERSISTENT_SEQUENTIAL))
+        for junk in (b"junk", b'{"version":2,"entity_path":"/topics/t"}', b'{"version":2,"entity_path":"topics/t/"}'):
+            await cluster.client.tree.run(Create(path, junk, CreateMode.PERSISTENT_SEQUENTIAL))
         await cluster.client.tree.run(Create(f"{znodes.CONFIG_CHANGES}/other", b"", CreateMode.PERSISTENT))
         await change_entity_config(cluster.client, "clients/c", {"x": "y"})
         await settle(cluster)
         assert changes == [("clients", "c", {"x": "y"})]
         await listening.shutdown()
+        await listener(cluster, changes).start()
 
 
 @async_test
