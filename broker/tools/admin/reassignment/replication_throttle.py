@@ -54,6 +54,7 @@ async def clear_throttles(client: AdminClient, brokers: Sequence[int], topics: S
     Raises: CommandFailed with each failure.
     """
     rates = (LEADER_BYTES_PER_SECOND, FOLLOWER_BYTES_PER_SECOND, ALTER_LOG_DIRS_BYTES_PER_SECOND)
+    throttled: list[tuple[ResourceType, str, tuple[str, ...]]]
     throttled = [(ResourceType.BROKER, str(broker_id), rates) for broker_id in brokers]
     throttled += [(ResourceType.TOPIC, topic, (LEADER_REPLICAS, FOLLOWER_REPLICAS)) for topic in topics]
     failures = []
