@@ -150,14 +150,20 @@ def prepare_topics(options: RestoreOptions, archived: Collection[Archived]) -> d
 def plan_line(archived: Archived, target: Place, done: dict[Place, Positions]) -> str:
     """For the terminal: `events:0 to copy:0: 400 records, offsets 0 to 399, 2024-01-01 00:00:00 to ...`."""
     begin = done.get(target, {}).get(archived.place, 0)
-    first, last = (
-        f"{datetime.fromtimestamp(ms / 1_000, UTC):%Y-%m-%d %H:%M:%S}" for ms in (archived.first_ms, archived.last_ms)
-    )
+    first, last = _shown_time(archived.first_ms), _shown_time(archived.last_ms)
     rest = f", restored up to offset {begin - 1} already" if begin else ""
     return (
         f"{archived.place} to {target}: {archived.records} records, "
         f"offsets {archived.first_offset} to {archived.last_offset}, {first} to {last}{rest}"
     )
+
+
+def _shown_time(ms: int) -> str:
+    """Python's times end with the year 9999; records may have others."""
+    try:
+        return f"{datetime.fromtimestamp(ms / 1_000, UTC):%Y-%m-%d %H:%M:%S}"
+    except (ValueError, OverflowError, OSError):
+        return f"{ms} ms"
 
 
 def progress_line(done: dict[Place, Positions]) -> str:

@@ -42,6 +42,8 @@ TIMEOUT_S = 90.0
 SHOWN_TIMEOUT_S = 5.0
 BATCH_BYTES = 32 * 1024 * 1024
 """A batch ends here at the latest: keys and values in the memory of the client."""
+MESSAGE_BYTES_MAX = 1_000_000_000
+"""The most that librdkafka takes, whose default is below that of a topic: the broker says what is too large."""
 FULL_QUEUE_WAIT_S = 0.1
 FATAL = "the client has ended with a fatal error"
 LEAST_TIMESTAMP_MS = 1
@@ -301,6 +303,7 @@ def producer_config(settings: WriterSettings, target: Place) -> dict[str, str | 
         "delivery.report.only.error": True,
         "enable.idempotence": True,  # keeps the order within the partition when a request is repeated
         "linger.ms": 5,
+        "message.max.bytes": MESSAGE_BYTES_MAX,
     }
     if settings.exactly_once:
         config["transactional.id"] = settings.transactional_id(target)

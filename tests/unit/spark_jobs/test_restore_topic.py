@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from spark_jobs import restore_topic
@@ -19,6 +21,12 @@ def test_a_plan_says_what_is_written_where() -> None:
     assert plan_line(ARCHIVED, Place("b", 1), {}) == line
     done = {Place("b", 1): {Place("a", 0): 8}}
     assert plan_line(ARCHIVED, Place("b", 1), done) == f"{line}, restored up to offset 7 already"
+
+
+def test_a_time_that_python_has_not_is_shown_in_ms() -> None:
+    archived = dataclasses.replace(ARCHIVED, last_ms=1_700_000_000_000_000)
+    line = plan_line(archived, Place("b", 1), {})
+    assert line.endswith("1970-01-01 00:00:00 to 1700000000000000 ms")
 
 
 def test_progress_shows_a_few_partitions() -> None:

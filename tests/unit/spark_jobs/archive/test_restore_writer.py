@@ -8,6 +8,7 @@ from dataclasses import replace
 import confluent_kafka
 import pytest
 
+from odradek.testing import Broker
 from spark_jobs.archive import restore_writer
 from spark_jobs.archive.restore_plan import Place, Positions, TimeRange
 from spark_jobs.archive.restore_writer import (
@@ -134,6 +135,17 @@ def settings(*, exactly_once: bool, batch_records: int = 2, has_source_header: b
 
 def record(offset: int, value: bytes = b"v", partition: int = 0) -> ArchivedRecord:
     return ArchivedRecord(Place("t", partition), SourcePosition("a", partition, offset), 5, None, value, [])
+
+
+def test_the_client_leaves_the_size_of_a_record_to_the_broker() -> None:
+    value = b"v" * 1_500_000
+    with Broker(message_max_bytes=2_000_000) as broker:
+        client = {"bootstrap.servers": broker.bootstrap_servers}
+        config = restore_writer.producer_config(replace(settings(exactly_once=False), client=client), Place("t", 0))
+        producer = confluent_kafka.Producer(config)
+        producer.produce("t", value)
+        assert producer.flush(30) == 0
+        assert broker.topic("t").values() == [value]
 
 
 def test_progress_is_stored_and_read_with_the_times_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
