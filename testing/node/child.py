@@ -1,6 +1,6 @@
 """What a process does that is a broker for tests.
 
-    stdin     test process -> broker     first the settings, then (number, module, question, arguments)
+    stdin     test process -> broker     first the settings, then (number, module, question, pickle of the arguments)
     stdout    broker -> test process     (number, is it an error, value or error); number 0: the start
 
 Messages are pickles after their length, as those of worker processes. The end of stdin stops the broker: the test
@@ -63,26 +63,20 @@ class Child:
     def _read(self, service: NodeService, loop: asyncio.AbstractEventLoop) -> None:
         try:
             while True:
-                number, module, name, arguments = cast(
-                    "tuple[int, str, str, dict[str, object]]", read_message(self._requests)
-                )
+                number, module, name, arguments = cast("tuple[int, str, str, bytes]", read_message(self._requests))
                 loop.call_soon_threadsafe(self._begin, service, number, module, name, arguments)
         except EOFError:
             self._on_end()
             loop.call_soon_threadsafe(service.stop_soon)
 
-    def _begin(
-        self, service: NodeService, number: int, module: str, name: str, arguments: Mapping[str, object]
-    ) -> None:
+    def _begin(self, service: NodeService, number: int, module: str, name: str, arguments: bytes) -> None:
         task = asyncio.ensure_future(self._ask(service, number, module, name, arguments))
         self._answering.add(task)
         task.add_done_callback(self._answering.discard)
 
-    async def _ask(
-        self, service: NodeService, number: int, module: str, name: str, arguments: Mapping[str, object]
-    ) -> None:
+    async def _ask(self, service: NodeService, number: int, module: str, name: str, arguments: bytes) -> None:
         try:
-            value = await service.answer(find(name, module), arguments)
+            value = await service.answer(find(name, module), _unpickled(arguments))
         except Exception as error:  # noqa: BLE001 - it is raised in the test process
             self._answer(number, True, error)
         else:
@@ -98,6 +92,14 @@ class Child:
         except Exception as error:  # noqa: BLE001 - a value that cannot be pickled
             text = "".join(traceback.format_exception(value)) if isinstance(value, BaseException) else repr(value)
             write_message(self._answers, (number, True, pickle.PicklingError(f"{error}: {text}")))
+
+
+def _unpickled(arguments: bytes) -> Mapping[str, object]:
+    """Raises: UnpicklingError, for example if they have an object of a class that only the test process can import."""
+    try:
+        return cast("dict[str, object]", pickle.loads(arguments))
+    except Exception as error:
+        raise pickle.UnpicklingError(f"The process of the broker cannot read the arguments: {error!r}") from error
 
 
 def _limit_stop() -> None:

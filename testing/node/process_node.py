@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import pickle
 import threading
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
@@ -69,7 +70,7 @@ class ProcessNode:
                 os.kill(self._process_id, number)
 
     def submit(self, name: str, arguments: Mapping[str, object]) -> Future[object]:
-        function = find(name)
+        function, packed = find(name), pickle.dumps(dict(arguments))
         future: Future[object] = Future()
         number = next(self._numbers)
         with self._lock:
@@ -77,7 +78,7 @@ class ProcessNode:
                 future.set_exception(BrokerStopped("The broker does not run"))
                 return future
             self._waiting[number] = future
-        self._send((number, function.__module__, name, dict(arguments)))
+        self._send((number, function.__module__, name, packed))
         return future
 
     def stop(self) -> Future[None]:

@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pickle
 import threading
 
 from odradek.broker.machine.startup_error import StartupError
 from odradek.storage.disk.worker import read_message, write_message
 from odradek.testing.node.child import Child
 from odradek.testing.node.settings import broker_settings
+
+NOTHING = pickle.dumps({})
 
 
 class Pipes:
@@ -34,12 +37,16 @@ def test_it_answers_with_the_number_of_the_question_and_ends_with_the_pipe() -> 
     write_message(pipes.requests, broker_settings({}, {}))
     number, is_error, _started = read_message(pipes.answers)  # type: ignore[misc]
     assert (number, is_error) == (0, False)
-    write_message(pipes.requests, (7, "tests.support.testing.asking", "process_id", {}))
+    write_message(pipes.requests, (7, "tests.support.testing.asking", "process_id", NOTHING))
     assert read_message(pipes.answers) == (7, False, os.getpid())
-    write_message(pipes.requests, (8, "tests.support.testing.asking", "never_answered", {}))
-    write_message(pipes.requests, (9, "tests.support.testing.asking", "nothing", {}))
+    write_message(pipes.requests, (8, "tests.support.testing.asking", "never_answered", NOTHING))
+    write_message(pipes.requests, (9, "tests.support.testing.asking", "nothing", NOTHING))
     number, is_error, error = read_message(pipes.answers)  # type: ignore[misc]
     assert (number, is_error, type(error)) == (9, True, KeyError)
+    write_message(pipes.requests, (10, "tests.support.testing.asking", "process_id", b"c__main__\nNowhere\n."))
+    number, is_error, error = read_message(pipes.answers)  # type: ignore[misc]
+    assert (number, is_error, type(error)) == (10, True, pickle.UnpicklingError)
+    assert "Nowhere" in str(error)
     pipes.close()
     assert pipes.ended.is_set()
 
