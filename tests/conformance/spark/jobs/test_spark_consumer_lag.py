@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +21,7 @@ from odradek.testing import Broker as FaultyBroker
 from spark_jobs.common.code_archive import send_code
 from spark_jobs.common.streaming_run import StopRequest
 from spark_jobs.consumer_lag import main
+from spark_jobs.lag import lag_run
 from spark_jobs.lag.group_table import GroupPartition, GroupTable, committed_at_points
 from spark_jobs.lag.history import History
 from spark_jobs.lag.lag_options import parse_options
@@ -196,9 +196,11 @@ class Load:
 
 
 def test_a_run_goes_on_after_a_sample_that_no_broker_serves(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stop = StopRequest()
+    refused = f"no sample: TopicAuthorizationException: Not authorized to access topics: [{TOPIC}]"
+    said: list[str] = []
     with FaultyBroker() as broker:
         bootstrap = broker.bootstrap_servers
         send(bootstrap, "t", [Outgoing(value=b"v")])
@@ -207,21 +209,19 @@ def test_a_run_goes_on_after_a_sample_that_no_broker_serves(
             ["--bootstrap-servers", bootstrap, "--output", str(tmp_path), "--window", "1m", "--trigger", "100ms"]
         )
 
-        def refuse_then_stop() -> None:
-            broker.wait_for_request("Fetch", topic=TOPIC, timeout=JOB_START_LIMIT_S)
-            commit(bootstrap, "g", "t", 1)
-            fault = broker.faults.not_authorized(TOPIC, api="Fetch", times=1)
-            fault.wait_called(timeout=FLAGS_TIMEOUT_S)
-            since = broker.last_request_number()
-            broker.wait_for_request("Fetch", topic=TOPIC, since=since, timeout=FLAGS_TIMEOUT_S)
-            stop.requested = True
+        def say(line: str) -> None:
+            if not said:
+                commit(bootstrap, "g", "t", 1)
+                broker.faults.not_authorized(TOPIC, api="Fetch", times=1)
+            stop.requested = refused in said
+            said.append(line)
 
-        with ThreadPoolExecutor(1) as pool:
-            ended = pool.submit(refuse_then_stop)
-            consumer_lag(spark, options, stop)
-            ended.result()
-    printed = capsys.readouterr().out
-    assert f"no sample: TopicAuthorizationException: Not authorized to access topics: [{TOPIC}]" in printed, printed
+        monkeypatch.setattr(lag_run, "say", say)
+        consumer_lag(spark, options, stop)
+    first, *between, last, stopped = said
+    lags = ("1 group, 1 partition, lag 1; empty: g", "1 group, 1 partition, lag 0; empty: g")
+    assert (first, last, stopped) == (*lags, "stopped")
+    assert refused in between
 
 
 def test_a_run_that_follows_flags_groups_and_is_killed(
