@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import re
 from dataclasses import dataclass
 
+from odradek.protocol.expressions import compile_expression
 from spark_jobs.common.kafka_options import KafkaConnection
 from spark_jobs.common.options import ReadRange, connection_of, java_pattern, positive, range_of, topics
 
@@ -44,8 +44,8 @@ class StreamSource:
         if self.subscribe_pattern is None:
             return topic in self.topics
         try:
-            return re.fullmatch(self.subscribe_pattern, topic) is not None
-        except (re.error, ValueError, OverflowError, RecursionError):
+            return compile_expression(self.subscribe_pattern).fullmatch(topic) is not None
+        except ValueError:
             return False
 
 

@@ -211,3 +211,8 @@ def _no_batch(base_offset: int, length: int, magic: int, next_offset: int) -> st
     if base_offset < next_offset:
         return f"its offset {base_offset} does not follow {next_offset - 1}"
     return None
+
+
+def first_offset_of(batch: AnyBatch) -> int:
+    """The base offset; of a compressed legacy message at most that, without opening it."""
+    return batch.base_offset if isinstance(batch, RecordBatch) or not batch.compression_type else 0

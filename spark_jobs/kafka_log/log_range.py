@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from odradek.protocol.records.batch import AnyBatch, RecordBatch
+from odradek.protocol.records.batch import AnyBatch
 from odradek.protocol.records.control import ControlRecordType, control_record_type
 from odradek.protocol.records.errors import CorruptRecordError
 from spark_jobs.kafka_log.bad_batches import BadBatches
 from spark_jobs.kafka_log.errors import KafkaLogError, report_loss
 from spark_jobs.kafka_log.log_dirs import Replica, cannot_read
-from spark_jobs.kafka_log.log_file import FoundBatch, LogFile
+from spark_jobs.kafka_log.log_file import FoundBatch, LogFile, first_offset_of
 from spark_jobs.kafka_log.options import ReadOptions
 from spark_jobs.kafka_log.segments import Listing, ListingChangedError, Segment, list_segments
 from spark_jobs.kafka_log.transactions import AbortedTransactions, TransactionFiles
@@ -66,7 +66,7 @@ class LogRange:
                 batch = found.batch
                 if batch.last_offset < self._position:
                     continue
-                if _first_offset_of(batch) >= self._end:
+                if first_offset_of(batch) >= self._end:
                     self._position = self._end
                     return
                 is_aborted = batch.is_control and _is_abort(batch)
@@ -108,8 +108,3 @@ def _is_abort(control_batch: AnyBatch) -> bool:
         return control_record_type(control_batch) is ControlRecordType.ABORT
     except CorruptRecordError:
         return False
-
-
-def _first_offset_of(batch: AnyBatch) -> int:
-    """The base offset; of a compressed legacy message at most that, without opening it."""
-    return batch.base_offset if isinstance(batch, RecordBatch) or not batch.compression_type else 0

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from odradek.protocol.records.batch import AnyBatch, RecordBatch
+from odradek.protocol.records.batch import AnyBatch
 from odradek.protocol.records.control import ControlRecordType, control_record_type
 from odradek.protocol.records.errors import CorruptRecordError
 from odradek.protocol.records.layout import MAX_INT64
@@ -28,7 +28,7 @@ from odradek.storage.segment.read_only_files import ReadOnlyFileSystem
 from odradek.storage.segment.transaction_index import CorruptIndexError, TransactionIndex
 from spark_jobs.kafka_log.bad_batches import BadBatches
 from spark_jobs.kafka_log.log_dirs import ALL_IS_FLUSHED, Replica
-from spark_jobs.kafka_log.log_file import LogFile
+from spark_jobs.kafka_log.log_file import LogFile, first_offset_of
 from spark_jobs.kafka_log.options import ReadOptions
 from spark_jobs.kafka_log.segments import Listing, ListingChangedError, Segment
 
@@ -176,7 +176,7 @@ class TransactionFiles:
                 break
             with LogFile(segment, self._bad, self._max_batch_bytes) as file:
                 for _, header in file.headers(file.position_of(max(start, segment.base_offset))):
-                    begins = begins_below is None or _first_offset_of(header) < begins_below
+                    begins = begins_below is None or first_offset_of(header) < begins_below
                     if not begins and not scan.ongoing:
                         break
                     if header.last_offset >= start:
@@ -215,8 +215,3 @@ def _index(segment: Segment) -> TransactionIndex:
         if not index.is_empty:
             break
     return index
-
-
-def _first_offset_of(header: AnyBatch) -> int:
-    """A wrapper of an old format, which has no transaction, is not opened for it."""
-    return header.base_offset if isinstance(header, RecordBatch) else header.last_offset
