@@ -26,6 +26,7 @@ from tests.support.processes.apache.tools import Tools
 from tests.support.processes.commands import run_command
 from tests.support.processes.odradek_process import OdradekBroker
 from tests.support.processes.ports import free_port
+from tests.support.testing.kafka_python import METADATA_MAX_AGE_MS
 
 pytestmark = pytest.mark.kerberos
 
@@ -126,7 +127,11 @@ async def read_with_aiokafka(listener: Listener, count: int) -> set[bytes | None
 
 
 def read_with_kafka_python(listener: Listener, count: int) -> set[bytes]:
-    settings = {"auto_offset_reset": "earliest", "consumer_timeout_ms": TIMEOUT_S * 1000}
+    settings = {
+        "auto_offset_reset": "earliest",
+        "consumer_timeout_ms": TIMEOUT_S * 1000,
+        "metadata_max_age_ms": METADATA_MAX_AGE_MS,
+    }
     consumer = kafka.KafkaConsumer(TOPIC, **settings, **listener.python())
     found = {next(consumer).value for _ in range(count)}
     consumer.close()

@@ -21,6 +21,7 @@ from kafka.admin import KafkaAdminClient
 from kafka.admin import NewTopic as PythonNewTopic
 
 from odradek.testing import Broker
+from tests.support.testing.kafka_python import METADATA_MAX_AGE_MS
 
 ROUNDS = {"confluent-kafka": 100, "aiokafka": 80, "kafka-python": 20}
 SOAK_ROUNDS = {"confluent-kafka": 5_000, "aiokafka": 4_000, "kafka-python": 1_000}
@@ -85,7 +86,11 @@ def with_kafka_python(address: str, topics: Iterator[str]) -> None:
     admin = KafkaAdminClient(bootstrap_servers=address)
     producer = kafka.KafkaProducer(bootstrap_servers=address)
     consumer = kafka.KafkaConsumer(
-        bootstrap_servers=address, auto_offset_reset="earliest", enable_auto_commit=False, consumer_timeout_ms=10_000
+        bootstrap_servers=address,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        consumer_timeout_ms=10_000,
+        metadata_max_age_ms=METADATA_MAX_AGE_MS,
     )
     for topic in topics:
         admin.create_topics([PythonNewTopic(topic, 1, 1)])

@@ -31,6 +31,7 @@ from tests.support.processes.sasl_listeners import (
     client_properties,
     listener_settings,
 )
+from tests.support.testing.kafka_python import METADATA_MAX_AGE_MS
 from tests.support.waiting import eventually
 from tests.support.wire.raw_client import ConnectionClosedError, RawClient
 
@@ -150,7 +151,9 @@ def test_clients_produce_and_consume(broker: SaslBroker, mechanism: str, unique:
         "sasl_plain_username": "alice",
         "sasl_plain_password": password,
     }
-    consumer = kafka.KafkaConsumer(topic, auto_offset_reset="earliest", **python)
+    consumer = kafka.KafkaConsumer(
+        topic, auto_offset_reset="earliest", metadata_max_age_ms=METADATA_MAX_AGE_MS, **python
+    )
     [record] = next(iter(consumer.poll(20_000).values()))
     assert record.value == b"from librdkafka"
     consumer.close()

@@ -20,6 +20,7 @@ from kafka.structs import TopicPartition as KafkaPythonTopicPartition
 
 import tests.support.loads.kafka_python_sockets  # noqa: F401 - for its effect
 from tests.support.processes.apache.tools import Tools
+from tests.support.testing.kafka_python import METADATA_MAX_AGE_MS
 
 CLIENT_TIMEOUT_S = 30
 CREATE_TIME = 0
@@ -243,7 +244,12 @@ class KafkaPython:
         return [] if acks == "0" else [answer.offset for answer in answers]
 
     def consume(self, bootstrap: str, topic: str, count: int, *, offset: int = 0) -> list[Received]:
-        consumer = kafka.KafkaConsumer(bootstrap_servers=bootstrap, auto_offset_reset="none", enable_auto_commit=False)
+        consumer = kafka.KafkaConsumer(
+            bootstrap_servers=bootstrap,
+            auto_offset_reset="none",
+            enable_auto_commit=False,
+            metadata_max_age_ms=METADATA_MAX_AGE_MS,
+        )
         records: list[kafka.consumer.fetcher.ConsumerRecord] = []
         try:
             partition = KafkaPythonTopicPartition(topic, 0)

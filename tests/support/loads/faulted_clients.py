@@ -28,7 +28,7 @@ from kafka.structs import TopicPartition as KafkaPythonTopicPartition
 
 import tests.support.loads.kafka_python_sockets  # noqa: F401 - for its effect
 from tests.support.processes.apache.jvm import program_command
-from tests.support.testing.kafka_python import commit_after_rebalance
+from tests.support.testing.kafka_python import METADATA_MAX_AGE_MS, commit_after_rebalance
 
 PROGRAM = Path(__file__).parents[1] / "jvm" / "FaultedClient.java"
 PATIENT_MS = 30_000
@@ -259,6 +259,7 @@ class KafkaPython:
             auto_offset_reset="earliest",
             enable_auto_commit=False,
             fetch_max_wait_ms=100,
+            metadata_max_age_ms=METADATA_MAX_AGE_MS,
             **settings,
         )
 

@@ -23,6 +23,7 @@ import kafka
 
 import tests.support.loads.kafka_python_sockets  # noqa: F401 - for its effect
 from tests.support.loads.group_member import Owned
+from tests.support.testing.kafka_python import METADATA_MAX_AGE_MS
 
 LEAVE_TIMEOUT_S = 30
 
@@ -39,6 +40,7 @@ class PollingMember(kafka.ConsumerRebalanceListener):
             auto_offset_reset="earliest",
             session_timeout_ms=6000,
             heartbeat_interval_ms=100,
+            metadata_max_age_ms=METADATA_MAX_AGE_MS,
             **config,
         )
         self._consumer.subscribe(list(topics), listener=self)

@@ -19,6 +19,7 @@ from kafka.structs import TopicPartition as KafkaPythonTopicPartition
 
 import tests.support.loads.kafka_python_sockets  # noqa: F401 - for its effect
 from tests.support.processes.apache.jvm import program_command
+from tests.support.testing.kafka_python import METADATA_MAX_AGE_MS
 
 T = TypeVar("T")
 
@@ -227,7 +228,7 @@ class KafkaPythonTransactions:
             enable_auto_commit=False,
             auto_offset_reset="earliest",
             max_poll_records=TRANSFORM_BATCH,
-            metadata_max_age_ms=1_000,  # it may assign partitions before it knows the topic, and asks again only then
+            metadata_max_age_ms=METADATA_MAX_AGE_MS,
         )
 
     def read(self, bootstrap: str, topic: str, isolation: str) -> Values:

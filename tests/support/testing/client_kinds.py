@@ -214,6 +214,8 @@ class _KafkaPythonConsumer(_Polled):
     def __init__(self, bootstrap: str, group_id: str, topic: str, client_id: str) -> None:
         from kafka import KafkaConsumer
 
+        from tests.support.testing.kafka_python import METADATA_MAX_AGE_MS
+
         self._consumer = KafkaConsumer(
             topic,
             bootstrap_servers=bootstrap,
@@ -221,6 +223,7 @@ class _KafkaPythonConsumer(_Polled):
             client_id=client_id,
             enable_auto_commit=False,
             heartbeat_interval_ms=100,
+            metadata_max_age_ms=METADATA_MAX_AGE_MS,
         )
         # Else it may join before it knows the topic, join again for that reason, and get stuck when a poll ends in
         # this join: see `kafka_python_member`.

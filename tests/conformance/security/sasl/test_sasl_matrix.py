@@ -29,6 +29,7 @@ from tests.support.processes.apache.tool_runs import run_in_one_jvm
 from tests.support.processes.apache.tools import TOOL_CLASSES
 from tests.support.processes.ports import free_port
 from tests.support.processes.sasl_listeners import MECHANISMS, client_properties, listener_settings
+from tests.support.testing.kafka_python import METADATA_MAX_AGE_MS
 from tests.support.waiting import eventually
 from tests.support.wire.raw_client import RawClient
 from tests.support.wire.requests import build
@@ -186,7 +187,8 @@ def test_each_client_reads_what_each_has_written(
     consumer.close()
     assert {record.value() for record in records} == expected
 
-    other = kafka.KafkaConsumer(topic, auto_offset_reset="earliest", **listener.python(mechanism))
+    settings = listener.python(mechanism) | {"metadata_max_age_ms": METADATA_MAX_AGE_MS}
+    other = kafka.KafkaConsumer(topic, auto_offset_reset="earliest", **settings)
     assert {next(other).value for _ in range(count)} == expected
     other.close()
     assert asyncio.run(read_with_aiokafka(listener, mechanism, topic, count)) == expected

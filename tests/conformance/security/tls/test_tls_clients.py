@@ -27,6 +27,7 @@ from tests.support.processes.apache.tools import Tools
 from tests.support.processes.odradek_process import OdradekBroker
 from tests.support.processes.ports import free_port
 from tests.support.processes.refusals import logged_once
+from tests.support.testing.kafka_python import METADATA_MAX_AGE_MS
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.oracle
@@ -96,7 +97,11 @@ def test_kafka_python(tls_broker: Listener, certificates: Certificates) -> None:
         producer.send("kafka-python", value)
     producer.close(TIMEOUT_S)
     consumer = kafka.KafkaConsumer(
-        "kafka-python", **settings, auto_offset_reset="earliest", consumer_timeout_ms=TIMEOUT_S * 1000
+        "kafka-python",
+        **settings,
+        auto_offset_reset="earliest",
+        consumer_timeout_ms=TIMEOUT_S * 1000,
+        metadata_max_age_ms=METADATA_MAX_AGE_MS,
     )
     assert [next(consumer).value for _ in VALUES] == VALUES
     consumer.close()
