@@ -205,6 +205,66 @@ def test_a_value_invalid_for_logs_is_refused_and_removed(broker: Broker, caplog:
         BrokerConfig({"log.cleaner.min.compaction.lag.ms": "9", "log.cleaner.max.compaction.lag.ms": "8"})
 
 
+INVALID = {"log.flush.interval.ms": "-1"}
+"""Refused with any other config."""
+
+
+def in_both_orders(configs: dict[str, str]) -> list[dict[str, str]]:
+    return [configs, dict(reversed(configs.items()))]
+
+
+@pytest.mark.parametrize(
+    "configs", in_both_orders({"log.retention.ms": "7", "num.io.threads": "24", "log.roll.ms": "5", **INVALID})
+)
+def test_an_invalid_config_takes_no_other_with_it(broker: Broker, configs: dict[str, str]) -> None:
+    """Not even for a moment: 24 threads that became 8 would be refused, and 7 ms of retention would become a week."""
+    broker.apply("3", log_retention_ms="7", num_io_threads="24")
+    broker.is_started = True
+    broker.apply("3", **configs)
+    assert dict(broker.config.dynamic_values) == {name: text for name, text in configs.items() if name not in INVALID}
+    assert [settings.get("log.retention.ms") for settings in broker.told] == ["7", "7"]
+
+
+@pytest.mark.parametrize(
+    "configs",
+    in_both_orders(
+        {
+            "listeners": "PLAINTEXT://h:1,B://h:2",
+            "advertised.listeners": "PLAINTEXT://h:1,B://h:2",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,B:PLAINTEXT",
+            "log.cleaner.min.compaction.lag.ms": "20",
+            "log.cleaner.max.compaction.lag.ms": "30",
+            **INVALID,
+        }
+    ),
+)
+def test_configs_that_depend_on_one_another_are_applied_in_any_order(broker: Broker, configs: dict[str, str]) -> None:
+    broker.apply(
+        "3",
+        listeners="PLAINTEXT://h:1,A://h:2",
+        advertised_listeners="PLAINTEXT://h:1,A://h:2",
+        listener_security_protocol_map="PLAINTEXT:PLAINTEXT,A:PLAINTEXT",
+        log_cleaner_max_compaction_lag_ms="10",
+    )
+    broker.is_started = True
+    broker.apply("3", **configs)
+    assert dict(broker.config.dynamic_values) == {name: text for name, text in configs.items() if name not in INVALID}
+
+
+def test_a_config_that_cannot_be_applied_keeps_its_value_until_it_can(
+    broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker.apply("3", num_io_threads="24", log_flush_interval_ms="9")
+    broker.is_started = True
+    broker.apply("3", log_flush_interval_ms="-1")
+    assert broker.config.dynamic_values == {"num.io.threads": "24", "log.flush.interval.ms": "9"}
+    assert "The dynamic config num.io.threads is not applied" in caplog.text, "it is not removed"
+    assert "The dynamic config log.flush.interval.ms is not applied" in caplog.text
+    broker.apply(DEFAULT_ENTITY, num_io_threads="16")
+    assert broker.config.dynamic_values == {"log.flush.interval.ms": "9"}
+    assert broker.config.text("num.io.threads") == "16"
+
+
 def test_invalid_names_in_the_metadata_are_removed_and_logged(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
     """It can be written with a ZooKeeper shell."""
     stored = {"num.partitions": "9", "ssl.keystore.password": "secret", "ssl.client.auth": "often", "log.roll.ms": "5"}
