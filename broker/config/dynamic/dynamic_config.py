@@ -23,9 +23,9 @@ from odradek.broker.config.dynamic.reconfiguration import (
     check_reconfiguration,
     dynamic_key,
     is_password,
-    is_store,
     names_of_one_broker,
     read_only_names,
+    store_of,
 )
 from odradek.controller.znodes.znodes import DEFAULT_ENTITY
 from odradek.storage.config.cleaner_config import RECONFIGURABLE, CleanerConfig
@@ -69,8 +69,11 @@ class StoreUpdates(Protocol):
     async def reload_files(self, candidate: BrokerConfig) -> None:
         """Use files that have changed under paths that stay the same. Raises: ConfigError."""
 
-    async def apply(self, config: BrokerConfig) -> None:
-        """Use the stores of the configuration, if they can be used."""
+    async def apply(self, candidate: BrokerConfig) -> set[str]:
+        """Use the stores of this configuration. Returns the listeners that keep theirs, because these cannot be used.
+
+        The names are in lower case, as in the prefixes of keys.
+        """
 
 
 class _Change(NamedTuple):
@@ -165,11 +168,7 @@ class DynamicBrokerConfig:
         self._stored[per_broker] = configs
         if configs == (self._config.dynamic_values if per_broker else self._config.dynamic_defaults):
             return set()
-        changed = self._apply(self._pending(), controller)
-        stores = self._stores()
-        if stores is not None and any(is_store(name) for name in changed):
-            await stores.apply(self._config)
-        return changed
+        return self._apply(await self._changes_after_stores(), controller)
 
     def _candidate(self, configs: Mapping[str, str], *, per_broker: bool) -> BrokerConfig:
         """The configuration with `configs`. Raises: ConfigError if a start or a running part would refuse it."""
@@ -195,6 +194,17 @@ class DynamicBrokerConfig:
             names = {name for name, _ in stored.items() ^ in_force.items()}
             pending += [_Change(name, per_broker, stored.get(name)) for name in names]
         return sorted(pending)
+
+    async def _changes_after_stores(self) -> list[_Change]:
+        """Use the new stores of listeners. Returns all pending changes but those of stores that cannot be used."""
+        pending, stores = self._pending(), self._stores()
+        of_stores = [change for change in pending if store_of(change.name) is not None]
+        if stores is None or not of_stores:
+            return pending
+        broker, _ = _with_changes(self._config, of_stores)
+        candidate = self._config.with_dynamic(broker=broker, default=self._config.dynamic_defaults)
+        refused = await stores.apply(candidate)
+        return [change for change in pending if store_of(change.name) not in refused]
 
     def _possible(self, changes: list[_Change]) -> BrokerConfig:
         """The configuration with the changes that can be applied; the others are logged.

@@ -25,7 +25,7 @@ from odradek.storage.manager.log_manager import LogManager
 class Broker:
     """Records the calls to other parts after a change."""
 
-    def __init__(self) -> None:
+    def __init__(self, stores: Stores | None = None) -> None:
         self.cleaner = cast("LogCleaner", Cleaner(is_running=False))
         self.is_started = False
         self.recovery_threads_per_data_dir = 1
@@ -34,7 +34,7 @@ class Broker:
         self.environment = SimpleNamespace(producers=ProducerStateManagerConfig())
         self.config = BrokerConfig({"broker.id": "3"})
         self.dynamic = DynamicBrokerConfig(
-            self.config, cast("LogManager", self), Passwords(self.config, InlineIoPool())
+            self.config, cast("LogManager", self), Passwords(self.config, InlineIoPool()), lambda: stores
         )
 
     def update_broker_settings(self, settings: Mapping[str, str]) -> None:
@@ -263,6 +263,44 @@ def test_a_config_that_cannot_be_applied_keeps_its_value_until_it_can(
     broker.apply(DEFAULT_ENTITY, num_io_threads="16")
     assert broker.config.dynamic_values == {"log.flush.interval.ms": "9"}
     assert broker.config.text("num.io.threads") == "16"
+
+
+class Stores:
+    """The stores of a listener x, which can be used or not, and those of others, which can."""
+
+    def __init__(self) -> None:
+        self.refused: set[str] = set()
+        self.in_use: dict[str, str] = {}
+
+    async def validate(self, candidate: BrokerConfig) -> None: ...
+
+    async def reload_files(self, candidate: BrokerConfig) -> None: ...
+
+    async def apply(self, candidate: BrokerConfig) -> set[str]:
+        self.in_use |= {
+            name: text
+            for name, text in candidate.dynamic_values.items()
+            if name.split(".")[2] not in self.refused and "ssl.keystore" in name
+        }
+        return self.refused
+
+
+def test_stores_that_cannot_be_used_are_tried_again_when_they_are_set_again() -> None:
+    """An operator mends the file, and sends the same configs."""
+    stores = Stores()
+    broker = Broker(stores)
+    path, kind = "listener.name.x.ssl.keystore.location", "listener.name.x.ssl.keystore.type"
+    other = "listener.name.y.ssl.keystore.location"
+    broker.apply("3", **{path: "old", kind: "PEM", other: "old"})
+    stores.refused = {"x"}
+    new = {path: "new", kind: "PKCS12", other: "new", "log.retention.ms": "7"}
+    broker.apply("3", **new)
+    assert broker.config.dynamic_values == new | {path: "old", kind: "PEM"}
+    assert stores.in_use == {path: "old", kind: "PEM", other: "new"}
+    stores.refused = set()
+    broker.apply("3", **new)
+    assert broker.config.dynamic_values == new
+    assert stores.in_use == {name: new[name] for name in (path, kind, other)}
 
 
 def test_invalid_names_in_the_metadata_are_removed_and_logged(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
