@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
-from odradek.broker.config.config_keys import BROKER_CONFIG_KEYS, LISTENER_PREFIX
+from odradek.broker.config.config_keys import BROKER_CONFIG_KEYS, LISTENER_PREFIX, mechanism_and_key
 from odradek.broker.config.endpoint import parse_csv
 from odradek.broker.config.keys.groups import ASSIGNORS
 from odradek.broker.config.keys.not_served.effects import refusal
@@ -315,7 +315,6 @@ def _check_listener_settings(settings: Mapping[str, str], listeners: Listeners) 
         prefix = f"{LISTENER_PREFIX}{end_point.listener_name.lower()}."
         for name, text in settings.items():
             if name.startswith(prefix):
-                base = name.removeprefix(prefix)
-                key = BROKER_CONFIG_KEYS.get(base) or BROKER_CONFIG_KEYS.get(base.partition(".")[2])
+                key = BROKER_CONFIG_KEYS.get(mechanism_and_key(name.removeprefix(prefix))[1])
                 if key is not None:
                     key.parse(text)
