@@ -44,6 +44,7 @@ CATCHES_EVERYTHING = {
     "controller/channels.py": "a bug in one request to a broker: logged, and the requests after it are sent",
     "controller/admin/policies.py": "a bug in an operator's policy: the request gets UNKNOWN_SERVER_ERROR",
     "controller/admin/config_changes.py": "a config that cannot be applied: logged, and those after it are applied",
+    "controller/admin/node_changes.py": "a bug in the work for one notification: logged, and the next one follows",
     "controller/controller.py": "a bug in an event of the controller: logged, and the events after it are processed",
     "controller/tree/embedded_tree.py": "SQLite failed, or a bug in its thread: those who wait are told, it stops",
     "storage/cleaning/clean_run.py": "a bug in a compaction: logged, and the run ends as one whose worker has died",

@@ -25,11 +25,17 @@ from odradek.broker.config.config_keys import (
     LISTENER_PREFIX,
     config_synonyms,
     is_provider_key,
+    mechanism_and_key,
 )
 from odradek.broker.config.config_values import BrokerConfigValues
 from odradek.broker.config.endpoint import parse_csv, parse_csv_map
 from odradek.broker.config.keys.general import ACL_AUTHORIZER, ACL_AUTHORIZER_KEYS
-from odradek.broker.config.keys.not_served.effects import WITHOUT_EFFECT, acts_on_a_listener
+from odradek.broker.config.keys.not_served.effects import (
+    WITHOUT_EFFECT,
+    acts_on_a_listener,
+    acts_on_a_mechanism,
+    why_unused,
+)
 from odradek.broker.config.keys.quotas import BROKER_QUOTAS
 from odradek.broker.config.keys.zookeeper import ACL_ZOOKEEPER_KEYS
 from odradek.broker.config.listeners import Listeners
@@ -125,12 +131,13 @@ class BrokerConfig(BrokerConfigValues):
 
     @property
     def unknown_keys(self) -> list[str]:
-        """Settings that are not in the table; a `listener.name.` prefix is ignored."""
+        """Settings that are not in the table; the prefixes of a listener and of its mechanism are ignored."""
         known = (*ACL_AUTHORIZER_KEYS, *ACL_ZOOKEEPER_KEYS) if self.authorizer_class_name == ACL_AUTHORIZER else ()
         return sorted(
             name
             for name in self._explicit
-            if (type_of(name) is None and not is_provider_key(name) and name not in known) or name in BROKER_QUOTAS
+            if (type_of(_without_prefixes(name)[1]) is None and not (is_provider_key(name) or name in known))
+            or name in BROKER_QUOTAS
         )
 
     @property
@@ -148,10 +155,10 @@ class BrokerConfig(BrokerConfigValues):
 
     def _why_without_effect(self, name: str) -> str | None:
         if name.startswith(LISTENER_PREFIX):
-            base = name.removeprefix(LISTENER_PREFIX).partition(".")[2]
-            if type_of(name) is None or acts_on_a_listener(base):
+            mechanism, key = _without_prefixes(name)
+            if type_of(key) is None or (acts_on_a_mechanism if mechanism else acts_on_a_listener)(key):
                 return None
-            return WITHOUT_EFFECT.get(base, "it has no effect for a single listener")
+            return why_unused(key) or f"it has no effect for a single {'mechanism' if mechanism else 'listener'}"
         if name not in WITHOUT_EFFECT or self._values[name] == BROKER_CONFIG_KEYS[name].default_value():
             return None
         return WITHOUT_EFFECT[name]
@@ -327,6 +334,13 @@ def type_of(name: str) -> ConfigType | None:
         if row is not None:
             return row.type
     return None
+
+
+def _without_prefixes(name: str) -> tuple[str, str]:
+    """The SASL mechanism of the listener, or an empty text, and the key without the prefixes of both."""
+    if not name.startswith(LISTENER_PREFIX):
+        return "", name
+    return mechanism_and_key(name.removeprefix(LISTENER_PREFIX).partition(".")[2])
 
 
 def _with_node_id(settings: Mapping[str, str]) -> dict[str, str]:

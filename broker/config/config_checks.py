@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
-from odradek.broker.config.config_keys import BROKER_CONFIG_KEYS, LISTENER_PREFIX
+from odradek.broker.config.config_keys import BROKER_CONFIG_KEYS, LISTENER_PREFIX, mechanism_and_key
 from odradek.broker.config.endpoint import parse_csv
 from odradek.broker.config.keys.groups import ASSIGNORS
 from odradek.broker.config.keys.not_served.effects import refusal
@@ -21,7 +21,7 @@ from odradek.controller.model.broker_info import SASL_PROTOCOLS
 from odradek.protocol.metadata_version import OLDEST_BETWEEN_BROKERS, MetadataVersion
 from odradek.protocol.records.compression import CompressionType
 from odradek.protocol.records.layout import MAGIC_V2
-from odradek.storage.cleaning.offset_map import BYTES_PER_ENTRY
+from odradek.storage.cleaning.offset_map import NO_ROOM, has_room
 from odradek.storage.config.cleaner_config import OFFSET_MAP_BYTES_MAX
 from odradek.storage.config.config_def import ConfigError, ConfigValue
 from odradek.storage.config.log_config import check_broker_settings
@@ -162,12 +162,9 @@ def _check_offset_map(values: Mapping[str, ConfigValue]) -> None:
     """Kafka: the constructor of Cleaner."""
     buffer, threads = cast("int", values["log.cleaner.dedupe.buffer.size"]), cast("int", values["log.cleaner.threads"])
     load_factor = cast("float", values["log.cleaner.io.buffer.load.factor"])
-    slots = min(buffer // threads, OFFSET_MAP_BYTES_MAX) // BYTES_PER_ENTRY
     _require(
-        not values["log.cleaner.enable"] or slots * load_factor > 1,
-        "offset map is too small to fit in even a single message, so log cleaning will never make progress. You can "
-        "increase log.cleaner.dedupe.buffer.size or decrease log.cleaner.threads "
-        f"(log.cleaner.io.buffer.load.factor={load_factor})",
+        not values["log.cleaner.enable"] or has_room(min(buffer // threads, OFFSET_MAP_BYTES_MAX), load_factor),
+        f"{NO_ROOM} (log.cleaner.io.buffer.load.factor={load_factor})",
     )
 
 
@@ -315,7 +312,6 @@ def _check_listener_settings(settings: Mapping[str, str], listeners: Listeners) 
         prefix = f"{LISTENER_PREFIX}{end_point.listener_name.lower()}."
         for name, text in settings.items():
             if name.startswith(prefix):
-                base = name.removeprefix(prefix)
-                key = BROKER_CONFIG_KEYS.get(base) or BROKER_CONFIG_KEYS.get(base.partition(".")[2])
+                key = BROKER_CONFIG_KEYS.get(mechanism_and_key(name.removeprefix(prefix))[1])
                 if key is not None:
                     key.parse(text)

@@ -89,6 +89,15 @@ _LISTENER_MECHANISM_KEYS: Final = (
 )
 
 
+def mechanism_and_key(name: str) -> tuple[str, str]:
+    """The SASL mechanism, if there is one, and the key of a name behind the prefix of a listener.
+
+    Kafka: AbstractConfig.valuesWithPrefixOverride.
+    """
+    mechanism, _, key = name.partition(".")
+    return (mechanism, key) if name not in BROKER_CONFIG_KEYS and key in BROKER_CONFIG_KEYS else ("", name)
+
+
 def is_provider_key(name: str) -> bool:
     """Whether the key defines a config provider; such keys are not in the table."""
     return name == CONFIG_PROVIDERS or name.startswith(f"{CONFIG_PROVIDERS}.")

@@ -173,7 +173,6 @@ class BrokerConfigValues:
     client_quota_callback_class: str | None
     # authentication
     connections_max_reauth_ms: int
-    sasl_server_max_receive_size: int
     # odradek
     odradek_as_version: str
     odradek_event_loop_pause_ms: int

@@ -14,9 +14,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from odradek.controller.admin.node_changes import NodeChangeListener
-from odradek.controller.tree.metadata_tree import BadArguments
 from odradek.controller.znodes import znodes
-from odradek.controller.znodes.znode_json import BadZnode
 
 if TYPE_CHECKING:
     from odradek.controller.znodes.metadata_client import MetadataClient
@@ -53,13 +51,10 @@ class ConfigChangeListener:
     async def shutdown(self) -> None:
         await self._changes.shutdown()
 
-    async def _process(self, path: str, data: bytes | None) -> None:
-        try:
-            entity_path = znodes.decode_config_change(data)
-            config = await self._client.entity_config(entity_path)
-        except (BadZnode, BadArguments) as error:  # of this entity alone
-            logger.error("Error processing the change notification %s: %s", path, error)
-            return
+    async def _process(self, _: str, data: bytes | None) -> None:
+        """Implements `node_changes.ProcessNotification`."""
+        entity_path = znodes.decode_config_change(data)
+        config = await self._client.entity_config(entity_path)
         entity_type, _, entity_name = entity_path.partition("/")
         logger.info("Processing override for entity path %s with keys %s", entity_path, sorted(config))
         await self._apply(entity_type, entity_name, config)

@@ -13,9 +13,10 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from odradek.controller.tree.metadata_tree import Delete, GetData, NoNode, TreeError, WatchEvent
+from odradek.controller.tree.metadata_tree import UNANSWERED, Delete, GetData, NoNode, TreeError, WatchEvent
 from odradek.controller.znodes import znodes
 from odradek.controller.znodes.metadata_client import submit_all
+from odradek.controller.znodes.znode_json import BadZnode
 
 if TYPE_CHECKING:
     from odradek.controller.znodes.metadata_client import MetadataClient
@@ -28,9 +29,13 @@ CHANGE_EXPIRATION_MS: Final = 15 * 60 * 1000
 NOTIFICATIONS_AT_ONCE: Final = 100
 """Notifications that are read together. One by one, the 10,000 of one CreateAcls took 20 s."""
 
+LOGGED_BYTES: Final = 200
+"""Of the data of a notification, which may have a megabyte."""
+
 ProcessNotification: TypeAlias = Callable[[str, "bytes | None"], Awaitable[None]]
-"""Gets the path of a notification and its data. A TreeError that it raises ends this round; the next change begins with
-the same notification."""
+"""Gets the path of a notification and its data. If it raises an error of `UNANSWERED`, the round ends, and the next
+change begins with the same notification. Any other error is of this notification alone, such as a node that the broker
+may not read: it is logged, and the next one follows."""
 
 
 class NodeChangeListener:
@@ -70,12 +75,25 @@ class NodeChangeListener:
             some = new[first : first + NOTIFICATIONS_AT_ONCE]
             nodes = await submit_all(self._client.tree, [GetData(path) for _, path in some])
             for (number, path), node in zip(some, nodes, strict=True):
-                if not isinstance(node, TreeError):
-                    await self._process(path, node.data)
-                elif not isinstance(node, NoNode):
+                if isinstance(node, UNANSWERED):
                     raise node
+                if not isinstance(node, TreeError):
+                    await self._process_one(path, node.data)
+                elif not isinstance(node, NoNode):
+                    logger.error("The change notification %s cannot be read: %s", path, node)
                 self._last_executed_change = number
         await self._purge_obsolete(names)
+
+    async def _process_one(self, path: str, data: bytes | None) -> None:
+        """Kafka: ZkNodeChangeNotificationListener.processNotification."""
+        try:
+            await self._process(path, data)
+        except UNANSWERED:
+            raise
+        except (TreeError, BadZnode) as error:
+            logger.error("error processing change notification %r from %s: %s", _start(data), path, error)
+        except Exception:
+            logger.exception("error processing change notification %r from %s", _start(data), path)
 
     async def skip_notifications(self) -> None:
         """Watch for more notifications only, for a caller that reads all values after that."""
@@ -126,10 +144,14 @@ class NodeChangeListener:
         now_ms = self._clock.time_ms()
         for name in names:
             path = f"{self._parent}/{name}"
-            node = await self._client.get(path)
-            if node is None:
+            (node,) = await self._client.tree.submit([GetData(path)])
+            if isinstance(node, TreeError):  # it is gone, or may not be read
                 continue
             if now_ms - node.stat.ctime_ms <= CHANGE_EXPIRATION_MS:
                 return
             logger.debug("Purging change notification %s", path)
             await self._client.tree.submit([Delete(path)])
+
+
+def _start(data: bytes | None) -> bytes | None:
+    return None if data is None else data[:LOGGED_BYTES]

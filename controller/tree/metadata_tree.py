@@ -74,6 +74,10 @@ class ConnectionLoss(TreeError):
     """The store cannot be reached; the operation may have been applied or not."""
 
 
+UNANSWERED: Final = (SessionExpired, ConnectionLoss)
+"""The same operation may succeed later. Any other error is the answer to it: to ask again is of no use."""
+
+
 class StorageFull(TreeError):
     """The store has no space for the write, which was not applied. Reads work, and writes when there is space again."""
 

@@ -13,6 +13,7 @@ from odradek.controller.loop_turns import in_turns
 from odradek.controller.model.broker_info import Broker
 from odradek.controller.model.reassignment import ReplicaAssignment
 from odradek.controller.tree.metadata_tree import (
+    UNANSWERED,
     BadVersion,
     Create,
     CreateMode,
@@ -321,8 +322,16 @@ class MetadataClient:
         return sorted(await self.children(path, watcher))
 
     async def datas(self, paths: Sequence[str]) -> list[bytes | None]:
-        """The data of several nodes; None for a missing node."""
-        return [None if node is None else node.data for node in await self._get_all(paths)]
+        """The data of several nodes; None for a node that is missing or, which is logged, cannot be read."""
+        operations = [GetData(path) for path in paths]
+        datas: list[bytes | None] = []
+        for path, answer in zip(paths, await submit_all(self.tree, operations), strict=True):
+            if isinstance(answer, UNANSWERED):
+                raise answer
+            if isinstance(answer, TreeError) and not isinstance(answer, NoNode):
+                logger.error("The node %s cannot be read: %s", path, answer)
+            datas.append(None if isinstance(answer, TreeError) else answer.data)
+        return datas
 
     async def propagate_log_dir_event(self, broker_id: int) -> None:
         """Notify the controller that a log directory of a broker has failed."""

@@ -7,7 +7,9 @@
 
 At most `log.cleaner.threads` runs exist, each in a worker process with an equal share of the buffers and of
 log.cleaner.io.max.bytes.per.second (Kafka's threads share one throttle). A partition whose run failed by a bug, or
-whose worker died, is uncleanable until the next start. A log that is being moved to another directory is skipped.
+whose worker died, is uncleanable until the next start or the next change of the cleaner's configs, which may have been
+the cause: more memory than there is. With configs that leave no room for keys, no run begins. A log that is being
+moved to another directory is skipped.
 
 Each change of a log cancels its run first (`abort`): truncation, deletion, a move, a failed directory, a new policy.
 None of these changes waits, so that Kafka's states LogCleaningPaused and LogCleaningAborted are not needed: the change
@@ -27,6 +29,7 @@ from typing import TYPE_CHECKING, Final
 from odradek.protocol.errors import KafkaError
 from odradek.storage.cleaning.clean_job import CleanStats
 from odradek.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
+from odradek.storage.cleaning.offset_map import NO_ROOM, has_room
 from odradek.storage.log.log_visits import LogVisits
 
 if TYPE_CHECKING:
@@ -112,6 +115,7 @@ class LogCleaner:
     def startup(self) -> None:
         """Begin the rounds. With log.cleaner.enable=false, no log is compacted, and compacted logs get no retention."""
         self.is_running = self.config.enable
+        self._warn_without_room()
         self._schedule_round(0)
 
     def shutdown(self) -> None:
@@ -123,10 +127,23 @@ class LogCleaner:
         self._cancel_all()
 
     def reconfigure(self, config: CleanerConfig) -> None:
-        """Apply new settings. Running compactions are cancelled and start again, as in Kafka."""
+        """Apply new settings. Running compactions are cancelled and start again, as in Kafka.
+
+        Logs whose compaction has failed are tried again, too.
+        """
         self.config = config
+        self.uncleanable.clear()
         self._cancel_all()
+        self._warn_without_room()
         self._schedule_round(0)
+
+    def _has_room(self) -> bool:
+        return has_room(self.config.offset_map_bytes, self.config.dedupe_buffer_load_factor)
+
+    def _warn_without_room(self) -> None:
+        if self.is_running and not self._has_room():
+            factor = self.config.dedupe_buffer_load_factor
+            logger.error("No log is compacted: %s (log.cleaner.io.buffer.load.factor=%s)", NO_ROOM, factor)
 
     def _cancel_all(self) -> None:
         for run in list(self._runs.values()):
@@ -263,7 +280,7 @@ class LogCleaner:
         self._is_round_running = False
         self.dirtiest_ratio = self._dirtiest_ratio
         filthiest, self._filthiest = self._filthiest, None
-        if filthiest is None:
+        if filthiest is None or not self._has_room():
             # Kafka's cleaner threads do not pause at 0. Here the event loop and the threads would starve.
             self._schedule_round(max(self.config.backoff_ms, MIN_BACKOFF_MS))
             return
@@ -336,7 +353,10 @@ class LogCleaner:
         self._schedule_round(0)
         if run.error is not None:
             logger.error(
-                "Cleaning of %s failed; it is not compacted again before a restart: %s", topic_partition, run.error
+                "Cleaning of %s failed; it is not compacted again before a restart or a change of the cleaner's "
+                "configs: %s",
+                topic_partition,
+                run.error,
             )
             self.uncleanable.add((log_dir.path, topic_partition))
         elif run.result is not None:

@@ -36,6 +36,17 @@ _DIGEST_SHIFT: Final = 4
 _STEP_SHIFT: Final = 24
 
 
+NO_ROOM: Final = (
+    "offset map is too small to fit in even a single message, so log cleaning will never make progress. You can "
+    "increase log.cleaner.dedupe.buffer.size or decrease log.cleaner.threads"
+)
+
+
+def has_room(memory_bytes: int, load_factor: float) -> bool:
+    """Whether a map has room for more than one key, as a compaction needs it. Kafka: the constructor of Cleaner."""
+    return memory_bytes // BYTES_PER_ENTRY * load_factor > 1  # not for NaN
+
+
 class OffsetMap:
     """A bounded map from keys to offsets, without removal."""
 
@@ -47,11 +58,8 @@ class OffsetMap:
         Raises: ValueError without room for more than one key.
         """
         self.slots = memory_bytes // BYTES_PER_ENTRY
-        if not self.slots * load_factor > 1:  # also refuses NaN
-            raise ValueError(
-                "offset map is too small to fit in even a single message, so log cleaning will never make progress. "
-                "You can increase log.cleaner.dedupe.buffer.size or decrease log.cleaner.threads"
-            )
+        if not has_room(memory_bytes, load_factor):
+            raise ValueError(NO_ROOM)
         self.max_entries = int(min(self.slots * load_factor, self.slots))
         self._table_slots = _prime_at_or_above(self.slots + 1)
         self._digests = bytearray(self._table_slots << _DIGEST_SHIFT)

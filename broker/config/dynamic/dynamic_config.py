@@ -3,6 +3,9 @@
 The values are in `BrokerConfig`, so its holders see new ones at once. This module updates objects that were computed
 from old values, such as the configs of open logs.
 
+A stored config that cannot be applied keeps the value in force, and is tried again with the next change. It takes no
+other config with it, where Apache Kafka applies none of them.
+
 Kafka: DynamicBrokerConfig.
 """
 
@@ -10,18 +13,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
 
 from odradek.broker.config.config_keys import BROKER_CONFIGS
 from odradek.broker.config.dynamic.reconfiguration import (
+    LISTENER_CONFIGS,
     PER_LISTENER_ONLY,
     check_change,
     check_reconfiguration,
     dynamic_key,
     is_password,
-    is_store,
     names_of_one_broker,
     read_only_names,
+    store_of,
 )
 from odradek.controller.znodes.znodes import DEFAULT_ENTITY
 from odradek.storage.config.cleaner_config import RECONFIGURABLE, CleanerConfig
@@ -65,8 +69,19 @@ class StoreUpdates(Protocol):
     async def reload_files(self, candidate: BrokerConfig) -> None:
         """Use files that have changed under paths that stay the same. Raises: ConfigError."""
 
-    async def apply(self, config: BrokerConfig) -> None:
-        """Use the stores of the configuration, if they can be used."""
+    async def apply(self, candidate: BrokerConfig) -> set[str]:
+        """Use the stores of this configuration. Returns the listeners that keep theirs, because these cannot be used.
+
+        The names are in lower case, as in the prefixes of keys.
+        """
+
+
+class _Change(NamedTuple):
+    """A stored config that is not in force. `text` is None for one in force that is stored no longer."""
+
+    name: str
+    per_broker: bool
+    text: str | None
 
 
 class DynamicBrokerConfig:
@@ -84,6 +99,8 @@ class DynamicBrokerConfig:
         self._stores = stores
         self._log_manager = log_manager
         self._passwords = passwords
+        self._stored: dict[bool, Mapping[str, str]] = {False: {}, True: {}}
+        """The usable stored configs of all brokers, and of this broker (True), in force or not."""
 
     @property
     def definition(self) -> ConfigDef:
@@ -148,18 +165,19 @@ class DynamicBrokerConfig:
             return set()
         per_broker = entity_name != DEFAULT_ENTITY
         configs = await self.from_persistent(stored, per_broker=per_broker)
+        self._stored[per_broker] = configs
         if configs == (self._config.dynamic_values if per_broker else self._config.dynamic_defaults):
             return set()
-        changed = self.apply(entity_name, configs, controller)
-        stores = self._stores()
-        if stores is not None and any(is_store(name) for name in changed):
-            await stores.apply(self._config)
-        return changed
+        return self._apply(await self._changes_after_stores(), controller)
 
     def _candidate(self, configs: Mapping[str, str], *, per_broker: bool) -> BrokerConfig:
         """The configuration with `configs`. Raises: ConfigError if a start or a running part would refuse it."""
         config = self._config
         broker, default = (configs, config.dynamic_defaults) if per_broker else (config.dynamic_values, configs)
+        return self._checked(config, broker=broker, default=default)
+
+    def _checked(self, config: BrokerConfig, *, broker: Mapping[str, str], default: Mapping[str, str]) -> BrokerConfig:
+        """`config` with other dynamic values. Raises: ConfigError if a start or a running part would refuse them."""
         candidate = config.with_dynamic(broker=broker, default=default)
         if self._log_manager.is_started:  # configs that were stored before the start were checked when they were set
             check_reconfiguration(config, candidate)
@@ -168,31 +186,59 @@ class DynamicBrokerConfig:
             cleaner.config.validate_reconfiguration(cleaner_config(candidate.value))
         return candidate
 
-    def _possible(self, configs: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
-        """The configs without those that are invalid together with the ones before them, which are logged."""
-        try:
-            self._candidate(configs, per_broker=per_broker)
-        except ConfigError:
-            possible: dict[str, str] = {}
-            for name, text in configs.items():
-                try:
-                    self._candidate({**possible, name: text}, per_broker=per_broker)
-                except ConfigError as error:
-                    log.error("The dynamic config %s is not applied: %s", name, error)
-                else:
-                    possible[name] = text
-            return possible
-        return dict(configs)
+    def _pending(self) -> list[_Change]:
+        """What differs between the stored configs and those in force, in the order of names."""
+        pending: list[_Change] = []
+        for per_broker, in_force in ((False, self._config.dynamic_defaults), (True, self._config.dynamic_values)):
+            stored = self._stored[per_broker]
+            names = {name for name, _ in stored.items() ^ in_force.items()}
+            pending += [_Change(name, per_broker, stored.get(name)) for name in names]
+        return sorted(pending)
 
-    def apply(self, entity_name: str, configs: Mapping[str, str], controller: Controller | None = None) -> set[str]:
-        """Apply the valid configs of this broker or of all brokers; return the keys whose value changed."""
-        config = self._config
-        per_broker = entity_name != DEFAULT_ENTITY
-        configs = self._possible(configs, per_broker=per_broker)
-        if per_broker:
-            changed = config.apply_dynamic(broker=configs, default=config.dynamic_defaults)
-        else:
-            changed = config.apply_dynamic(broker=config.dynamic_values, default=configs)
+    async def _changes_after_stores(self) -> list[_Change]:
+        """Use the new stores of listeners. Returns all pending changes but those of stores that cannot be used."""
+        pending, stores = self._pending(), self._stores()
+        of_stores = [change for change in pending if store_of(change.name) is not None]
+        if stores is None or not of_stores:
+            return pending
+        broker, _ = _with_changes(self._config, of_stores)
+        candidate = self._config.with_dynamic(broker=broker, default=self._config.dynamic_defaults)
+        refused = await stores.apply(candidate)
+        return [change for change in pending if store_of(change.name) not in refused]
+
+    def _possible(self, changes: list[_Change]) -> BrokerConfig:
+        """The configuration with the changes that can be applied; the others are logged.
+
+        Changes are tried again after others that they may depend on.
+        """
+        possible, refused = self._with_possible(self._config, changes)
+        while refused and len(refused) < len(changes):
+            changes = list(refused)
+            possible, refused = self._with_possible(possible, changes)
+        for change, error in refused.items():
+            log.error("The dynamic config %s is not applied: %s", change.name, error)
+        return possible
+
+    def _with_possible(
+        self, config: BrokerConfig, changes: list[_Change]
+    ) -> tuple[BrokerConfig, dict[_Change, ConfigError]]:
+        """`config` with the changes that are valid, together or one after another, and the errors of the others."""
+        broker, default = _with_changes(config, changes)
+        try:
+            return self._checked(config, broker=broker, default=default), {}
+        except ConfigError as error:
+            if len(changes) == 1:
+                return config, {changes[0]: error}
+        refused: dict[_Change, ConfigError] = {}
+        for part in _parts(changes):
+            config, of_part = self._with_possible(config, part)
+            refused |= of_part
+        return config, refused
+
+    def _apply(self, changes: list[_Change], controller: Controller | None) -> set[str]:
+        """Apply the changes that can be applied; return the keys whose value changed."""
+        config, possible = self._config, self._possible(changes)
+        changed = config.apply_dynamic(broker=possible.dynamic_values, default=possible.dynamic_defaults)
         if not changed:
             return changed
         log.info("Dynamic config changed: %s", ", ".join(sorted(changed)))
@@ -206,6 +252,26 @@ class DynamicBrokerConfig:
         if controller is not None and "unclean.leader.election.enable" in changed:
             controller.enable_default_unclean_leader_election()
         return changed
+
+
+def _with_changes(config: BrokerConfig, changes: list[_Change]) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """The dynamic values of this broker and of all brokers after the changes."""
+    values = {True: dict(config.dynamic_values), False: dict(config.dynamic_defaults)}
+    for name, per_broker, text in changes:
+        if text is None:
+            values[per_broker].pop(name)
+        else:
+            values[per_broker][name] = text
+    return values[True], values[False]
+
+
+def _parts(changes: list[_Change]) -> tuple[list[_Change], list[_Change]]:
+    """Two parts of changes that cannot be applied together. Those of listeners depend on one another."""
+    listeners = [change for change in changes if change.name in LISTENER_CONFIGS]
+    if 0 < len(listeners) < len(changes):
+        return listeners, [change for change in changes if change.name not in LISTENER_CONFIGS]
+    middle = len(changes) // 2
+    return changes[:middle], changes[middle:]
 
 
 def _is_parsed(name: str, text: str) -> bool:

@@ -65,7 +65,7 @@ LISTENER_CONFIGS: Final = (
 
 PASSWORDS: Final = tuple(key.name for key in DYNAMIC_CONFIGS if key.type is ConfigType.PASSWORD)
 
-_LISTENER_CONFIG: Final = re.compile(r"listener\.name\.[^.]*\.(.*)", re.DOTALL)
+_LISTENER_CONFIG: Final = re.compile(r"listener\.name\.([^.]*)\.(.*)", re.DOTALL)
 _THREAD_POOLS: Final = (
     "num.io.threads",
     "num.replica.fetchers",
@@ -86,15 +86,16 @@ def is_password(name: str) -> bool:
     return name.endswith(PASSWORDS)
 
 
-def is_store(name: str) -> bool:
-    """Whether the dynamic config belongs to the key store or the trust store of a listener."""
-    return _base_name(name) in PER_LISTENER_ONLY
+def store_of(name: str) -> str | None:
+    """The listener, as in the key, whose key store or trust store the dynamic config is about; None: it is not."""
+    match = _LISTENER_CONFIG.fullmatch(name)
+    return match[1] if match is not None and match[2] in PER_LISTENER_ONLY else None
 
 
 def _base_name(name: str) -> str | None:
     """The key behind `listener.name.<listener>.<key>`; None for any other name."""
     match = _LISTENER_CONFIG.fullmatch(name)
-    return None if match is None else match[1]
+    return None if match is None else match[2]
 
 
 def dynamic_key(name: str) -> ConfigKey | None:

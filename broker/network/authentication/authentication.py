@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.network.requests.request import RequestContext
@@ -53,6 +53,14 @@ _LOGGED_CHARACTERS: Final = 300
 """A client chooses the name of its mechanism, which is in the reason."""
 
 
+class _Listener(NamedTuple):
+    """What a SASL listener has from its configuration, until it is closed."""
+
+    mechanisms: Mapping[str, EnabledMechanism]
+    max_receive_bytes: int
+    """The largest frame of an authentication."""
+
+
 class Authentications:
     """The SASL listeners of a broker."""
 
@@ -72,35 +80,40 @@ class Authentications:
         self._parts = parts._replace(handler_slots=asyncio.Semaphore(HANDLER_CALLS_MAX))
         self._answer_versions = answer_versions
         self._answer_unsupported_versions = answer_unsupported_versions
-        self._mechanisms: dict[str, Mapping[str, EnabledMechanism]] = {}
-        """Of each listener."""
+        self._listeners: dict[str, _Listener] = {}
 
     def load_listeners(self) -> None:
         """Load the mechanisms of new SASL listeners, and forget listeners that are gone. Raises: StartupError."""
-        mechanisms = {}
+        listeners = {}
         for end_point in self.config.listeners.bound:
             name = end_point.listener_name
             if end_point.security_protocol in SASL_PROTOCOLS:
                 try:
-                    mechanisms[name] = self._mechanisms.get(name) or enabled_mechanisms(self.config, name, self._parts)
+                    listeners[name] = self._listeners.get(name) or self._load(name)
                 except ConfigError as error:
                     raise StartupError(f"Listener {name}: {error}") from error
-        for gone in self._mechanisms.keys() - mechanisms.keys():
-            _close(self._mechanisms[gone])
-        self._mechanisms = mechanisms
+        for gone in self._listeners.keys() - listeners.keys():
+            _close(self._listeners[gone].mechanisms)
+        self._listeners = listeners
+
+    def _load(self, name: str) -> _Listener:
+        """Raises: ConfigError."""
+        max_receive_bytes = cast("int", self.config.listener_value(name, "sasl.server.max.receive.size", ""))
+        return _Listener(enabled_mechanisms(self.config, name, self._parts), max_receive_bytes)
 
     def close(self) -> None:
         """No connection is left."""
-        for mechanisms in self._mechanisms.values():
-            _close(mechanisms)
-        self._mechanisms = {}
+        for listener in self._listeners.values():
+            _close(listener.mechanisms)
+        self._listeners = {}
 
     def begin(
         self, connection: Connection, principal_of: Callable[[str, str], str], counts: AuthenticationCounts
     ) -> None:
         """An accepted connection must authenticate. `principal_of`: as of `SaslServerAuthenticator`."""
+        listener = self._listeners[connection.listener_name]
         authenticator = SaslServerAuthenticator(
-            self._mechanisms[connection.listener_name],
+            listener.mechanisms,
             self.clock,
             partial(_with_connection, self._answer_versions, connection),
             self._answer_unsupported_versions,
@@ -108,8 +121,8 @@ class Authentications:
             self.config.apis,
         )
         connection.is_authenticated = False
-        connection.allow_frames(self.config.sasl_server_max_receive_size, takes_memory=False)
-        connection.authentication = Authentication(self, connection, authenticator, counts)
+        connection.allow_frames(listener.max_receive_bytes, takes_memory=False)
+        connection.authentication = Authentication(self, connection, authenticator, counts, listener.max_receive_bytes)
 
 
 def _close(mechanisms: Mapping[str, EnabledMechanism]) -> None:
@@ -130,7 +143,7 @@ def _with_connection(
 class Authentication:
     """Of one connection, and of its sessions if they end. Implements `connection_owner.Authentication`."""
 
-    __slots__ = ("_authenticator", "_connection", "_counts", "_owner")
+    __slots__ = ("_authenticator", "_connection", "_counts", "_max_receive_bytes", "_owner")
 
     def __init__(
         self,
@@ -138,11 +151,13 @@ class Authentication:
         connection: Connection,
         authenticator: SaslServerAuthenticator,
         counts: AuthenticationCounts,
+        max_receive_bytes: int,
     ) -> None:
         self._owner = owner
         self._connection = connection
         self._authenticator = authenticator
         self._counts = counts
+        self._max_receive_bytes = max_receive_bytes
 
     def takes(self, request: memoryview, received_ms: int, /) -> bool:
         """Whether the frame is part of the authentication, or the connection is closed. Else it is a request."""
@@ -152,7 +167,7 @@ class Authentication:
         if authenticator.is_complete:
             now_ns = self._owner.clock.monotonic_ns()
             if request[:2] == _SASL_HANDSHAKE_KEY and authenticator.may_reauthenticate(now_ns):
-                self._connection.allow_frames(self._owner.config.sasl_server_max_receive_size, takes_memory=False)
+                self._connection.allow_frames(self._max_receive_bytes, takes_memory=False)
             elif authenticator.is_expired(now_ns):
                 self._counts.expired_connections_killed += 1
                 self._connection.abort(CloseReason.SESSION_EXPIRED)

@@ -46,7 +46,7 @@ class Principals:
         names = {end_point.listener_name for end_point in self._config.listeners.bound}
         for gone in self._builders.keys() - names:
             self._builders.pop(gone).close()
-        self._load_short_names()
+        self._load_short_names(names)
         if not any(key.endswith("principal.builder.class") for key in self._config.settings):
             return
         from odradek.broker.security.principal_builder import load_principal_builder
@@ -56,15 +56,15 @@ class Principals:
             if builder is not None:
                 self._builders[name] = builder
 
-    def _load_short_names(self) -> None:
-        """Raises: StartupError."""
+    def _load_short_names(self, names: set[str]) -> None:
+        """A listener keeps its rules, as its mechanisms, until it is closed. Raises: StartupError."""
         with_gssapi = {
             end_point.listener_name
             for end_point in self._config.listeners.bound
             if end_point.security_protocol in SASL_PROTOCOLS
             and _GSSAPI in cast("list[str]", self._config.listener_value(end_point.listener_name, _MECHANISMS, ""))
         }
-        for gone in self._short_names.keys() - with_gssapi:
+        for gone in self._short_names.keys() - names:
             del self._short_names[gone]
         for name in with_gssapi - self._short_names.keys():
             from odradek.broker.security.sasl.kerberos.short_names import load_short_names

@@ -227,11 +227,7 @@ class AclAuthorizer(Authorizer):
 
     async def _process_change(self, path: str, data: bytes | None) -> None:
         """Implements `node_changes.ProcessNotification`. Several changes of a pattern in a row are read once."""
-        try:
-            pattern = acl_nodes.decode_change(data, path.rpartition("/")[0])
-        except BadZnode as error:
-            logger.error("error processing change notification %r from %s: %s", data, path, error)
-            return
+        pattern = acl_nodes.decode_change(data, path.rpartition("/")[0])
         logger.info("Processing Acl change notification for %s", pattern)
         self._changed.add(pattern)
         self._wake.set()

@@ -19,7 +19,7 @@ from odradek.broker.security.authorizer.acl_cache import NO_ACLS, VersionedAcls
 from odradek.controller.loop_turns import in_turns
 from odradek.controller.model.acls import AccessControlEntry, ResourcePattern
 from odradek.controller.tree.metadata_tree import (
-    BadArguments,
+    UNANSWERED,
     BadVersion,
     Create,
     CreateMode,
@@ -92,7 +92,8 @@ class AclStore:
     async def refresh(self, patterns: Iterable[ResourcePattern]) -> None:
         """Read the ACLs of some patterns, all that can be read.
 
-        Raises: TreeError if a node was not read, which may be tried again; else BadZnode for a malformed node.
+        Raises: TreeError if a node was not read, which may be tried again; else BadZnode for a node that is malformed
+        or may not be read.
         """
         wanted = list(patterns)
         errors: list[Exception] = []
@@ -203,10 +204,10 @@ class AclStore:
 def _decoded(pattern: ResourcePattern, answer: DataAndStat | TreeError) -> VersionedAcls | Exception:
     if isinstance(answer, NoNode):
         return NO_ACLS
-    if isinstance(answer, BadArguments):  # a name of which there can be no node: to try again is of no use
-        return BadZnode(str(answer))
-    if isinstance(answer, TreeError):
+    if isinstance(answer, UNANSWERED):
         return answer
+    if isinstance(answer, TreeError):
+        return BadZnode(str(answer))
     try:
         entries = acl_nodes.decode_acls(answer.data, acl_nodes.acl_path(pattern))
     except BadZnode as error:

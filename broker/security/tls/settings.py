@@ -92,6 +92,13 @@ class TlsSettings(NamedTuple):
             return settings._replace(client_auth=NO_CLIENT_AUTH)
         return settings
 
+    def with_stores_of(self, other: TlsSettings) -> TlsSettings:
+        """These settings with other stores: all that may change while a listener is open.
+
+        Kafka: SslConfigs.RECONFIGURABLE_CONFIGS.
+        """
+        return self._replace(key_store=other.key_store, trust_store=other.trust_store)
+
     @classmethod
     def of_client(cls, texts: Mapping[str, str]) -> TlsSettings:
         """The settings of a client from its properties; defaults are those of a broker. Raises: ConfigError."""

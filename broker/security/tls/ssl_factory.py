@@ -86,10 +86,11 @@ class SslFactory:
         return settings != self.settings or any(file is not None and file.is_modified() for file in files)
 
     def reconfigured(self, settings: TlsSettings) -> SslFactory:
-        """The factory with these settings: this one if nothing has changed. Raises: ConfigError if they do not fit.
+        """The factory with the stores of these settings: this one if nothing has changed.
 
-        Kafka: SslFactory.createNewSslEngineFactory.
+        All else stays as it is. Raises: ConfigError if they do not fit. Kafka: SslFactory.createNewSslEngineFactory.
         """
+        settings = self.settings.with_stores_of(settings)
         if not self.should_be_rebuilt(settings):
             return self
         try:

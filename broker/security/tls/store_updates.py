@@ -9,21 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, TypeAlias
-
-from odradek.storage.config.config_def import ConfigError
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from odradek.broker.config.broker_config import BrokerConfig
-    from odradek.broker.security.tls.ssl_factory import SslFactory
-    from odradek.broker.security.tls.tls_contexts import TlsContexts
+    from odradek.broker.security.tls.tls_contexts import Replacements, TlsContexts
     from odradek.storage.disk.ports import IoPool
 
 log = logging.getLogger(__name__)
-
-_Factories: TypeAlias = "Mapping[str, SslFactory]"
 
 
 class StoreUpdates:
@@ -34,35 +27,43 @@ class StoreUpdates:
         self._io_pool = io_pool
 
     async def validate(self, candidate: BrokerConfig) -> None:
-        """Raises: ConfigError if a listener could not use the stores of this configuration."""
-        await self._read(candidate, only_files=False)
+        """Raises: ConfigError if a listener could not use the stores that it has with this configuration only."""
+        _raise_first(await self._read(candidate, only_files=False))
 
     async def reload_files(self, candidate: BrokerConfig) -> None:
         """Use files that have changed under paths that stay the same. Raises: ConfigError."""
-        self._contexts.replace(await self._read(candidate, only_files=True))
+        read = await self._read(candidate, only_files=True)
+        _raise_first(read)
+        self._contexts.replace(read.factories)
 
-    async def apply(self, config: BrokerConfig) -> None:
-        """Use the stores of the configuration; if they cannot be used, those before them stay."""
-        try:
-            self._contexts.replace(await self._read(config, only_files=False))
-        except ConfigError as error:
-            log.error("The stores of the listeners stay as they are: %s", error)
+    async def apply(self, candidate: BrokerConfig) -> set[str]:
+        """Use the stores of this configuration. Returns the listeners that keep theirs, because these cannot be used.
 
-    async def _read(self, config: BrokerConfig, *, only_files: bool) -> _Factories:
-        waiting: asyncio.Future[_Factories | ConfigError | OSError] = asyncio.get_running_loop().create_future()
+        The names are in lower case, as in the prefixes of keys. The reasons are logged.
+        """
+        factories, refused = await self._read(candidate, only_files=False)
+        self._contexts.replace(factories)
+        for name, error in refused.items():
+            log.error("The stores of listener %s stay as they are: %s", name, error)
+        return {name.lower() for name in refused}
 
-        def work() -> _Factories | ConfigError:
-            try:
-                return self._contexts.replacements(config, only_files=only_files)
-            except ConfigError as error:
-                return error
+    async def _read(self, config: BrokerConfig, *, only_files: bool) -> Replacements:
+        waiting: asyncio.Future[Replacements | OSError] = asyncio.get_running_loop().create_future()
 
-        def done(result: _Factories | ConfigError | OSError) -> None:
+        def work() -> Replacements:
+            return self._contexts.replacements(config, only_files=only_files)
+
+        def done(result: Replacements | OSError) -> None:
             if not waiting.done():
                 waiting.set_result(result)
 
         self._io_pool.submit(work, done)
         result = await waiting
-        if isinstance(result, ConfigError | OSError):
+        if isinstance(result, OSError):
             raise result
         return result
+
+
+def _raise_first(read: Replacements) -> None:
+    for error in read.refused.values():
+        raise error

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import ssl
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.broker.security.principal_builder import PrincipalRefused
 from odradek.broker.security.tls.der import DerError, certificate_names
@@ -27,6 +27,13 @@ if TYPE_CHECKING:
     from odradek.broker.config.broker_config import BrokerConfig
 
 log = logging.getLogger(__name__)
+
+
+class Replacements(NamedTuple):
+    """Contexts with other stores, and why others could not be made, by name of the listener."""
+
+    factories: Mapping[str, SslFactory]
+    refused: Mapping[str, ConfigError]
 
 
 class TlsContexts:
@@ -81,23 +88,29 @@ class TlsContexts:
         except DerError as error:
             raise PrincipalRefused(f"Failed to map the name of a certificate: {error}") from None
 
-    def replacements(self, config: BrokerConfig, *, only_files: bool = False) -> Mapping[str, SslFactory]:
-        """The contexts that differ with `config` or with changed files. Reads files. Raises: ConfigError.
+    def replacements(self, config: BrokerConfig, *, only_files: bool = False) -> Replacements:
+        """The contexts of listeners that have other stores with `config`. Reads files.
 
-        `only_files`: leave out listeners whose settings differ from the present ones.
+        `only_files`: of the other listeners instead, those whose files have changed.
+        Kafka: DynamicBrokerConfig.processListenerReconfigurable.
         """
-        changed = {}
+        factories: dict[str, SslFactory] = {}
+        refused: dict[str, ConfigError] = {}
         for name, factory in list(self._factories.items()):
             protocol = _protocol(config, name)
             if protocol is None or not protocol.has_tls:
                 continue
             settings = TlsSettings.of_listener(config, name, has_sasl=protocol is SecurityProtocol.SASL_SSL)
-            if only_files and settings != factory.settings:
+            if only_files != (factory.settings == factory.settings.with_stores_of(settings)):
                 continue
-            new = factory.reconfigured(settings)
-            if new is not factory:
-                changed[name] = new
-        return changed
+            try:
+                new = factory.reconfigured(settings)
+            except ConfigError as error:
+                refused[name] = error
+            else:
+                if new is not factory:
+                    factories[name] = new
+        return Replacements(factories, refused)
 
     def replace(self, factories: Mapping[str, SslFactory]) -> None:
         """Use these contexts for new connections."""

@@ -22,7 +22,7 @@ from odradek.broker.security.tokens.token_cache import DelegationToken, Delegati
 from odradek.controller.admin.node_changes import NodeChangeListener
 from odradek.controller.model.delegation_token import TokenInformation
 from odradek.controller.model.scram_mechanism import ScramMechanism, random_salt
-from odradek.controller.tree.metadata_tree import BadArguments, Create, CreateMode, Delete, NoNode, SetData, check_path
+from odradek.controller.tree.metadata_tree import UNANSWERED, Create, CreateMode, Delete, NoNode, SetData, TreeError
 from odradek.controller.znodes.delegation_token_nodes import (
     TOKEN_CHANGE_PREFIX,
     TOKEN_CHANGES,
@@ -113,30 +113,27 @@ class DelegationTokenManager:
                 some, unread = unread[:LOADED_AT_ONCE], unread[LOADED_AT_ONCE:]
                 await asyncio.gather(*(self._read_token(token_id) for token_id in some))
 
-    async def _token_changed(self, path: str, data: bytes | None) -> None:
+    async def _token_changed(self, _: str, data: bytes | None) -> None:
         token_id = (data or b"").decode("utf-8", "replace")
         logger.info("Processing Token Notification for tokenId: %s", token_id)
-        try:
-            check_path(token_path(token_id))
-        except BadArguments:
-            logger.error("The notification %s names no token: %r", path, data)
-            return
         async with self._one_change:
             await self._read_token(token_id)
 
     async def _read_token(self, token_id: str) -> None:
-        """Bring the cache to the state of the tree."""
+        """Bring the cache to the state of the tree. A token whose node cannot be read stays as it was."""
         path = token_path(token_id)
-        node = await self._client.get(path)
-        if node is None:
-            self.cache.remove(token_id)
-            return
         try:
-            info = decode_token(node.data, path)
-        except BadZnode as error:
+            node = await self._client.get(path)
+            info = None if node is None else decode_token(node.data, path)
+        except UNANSWERED:
+            raise
+        except (TreeError, BadZnode) as error:
             logger.error("Error while getting Token for tokenId: %s: %s", token_id, error)
             return
-        await self._update_cache(info)
+        if info is None:
+            self.cache.remove(token_id)
+        else:
+            await self._update_cache(info)
 
     # Requests
 

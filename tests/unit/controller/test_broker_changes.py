@@ -14,6 +14,7 @@ from odradek.protocol.topic_partition import TopicPartition
 from tests.support.async_test import async_test
 from tests.support.clusters.controller_cluster import ControllerCluster, controller_cluster
 from tests.support.clusters.controller_states import shown
+from tests.support.clusters.forbidden_nodes import forbidden_nodes
 
 
 async def three_brokers(cluster: ControllerCluster, metadata_version: MetadataVersion = LATEST_PRODUCTION) -> None:
@@ -167,12 +168,32 @@ async def test_replicas_on_a_failed_log_directory_go_offline(metadata_version: M
 
 
 @async_test
+async def test_a_log_dir_event_that_may_not_be_read_does_not_hide_others() -> None:
+    async with controller_cluster() as cluster:
+        await three_brokers(cluster)
+        failed = TopicPartition("t", 0)
+        cluster.brokers[1].storage_errors.add(failed)
+        controller = cluster.brokers[0].controller
+        assert controller is not None
+        forbidden_nodes(controller.client.tree).add(f"{znodes.LOG_DIR_EVENT_NOTIFICATION}/log_dir_event_0000000000")
+        for broker_id in (2, 1):
+            await cluster.client.propagate_log_dir_event(broker_id)
+        await cluster.settle()
+        assert (await cluster.state("t", 0))[1] == (2, 0)
+        assert await cluster.client.children(znodes.LOG_DIR_EVENT_NOTIFICATION) == ()
+
+
+@async_test
 async def test_an_isr_change_notification_is_read_and_removed() -> None:
     async with controller_cluster() as cluster:
         await three_brokers(cluster)
+        controller = cluster.brokers[0].controller
+        assert controller is not None
         path = f"{znodes.ISR_CHANGE_NOTIFICATION}/isr_change_"
+        forbidden_nodes(controller.client.tree).add(f"{path}0000000000")
         data = znodes.encode_partitions([TopicPartition("t", 0), TopicPartition("none", 0)])
-        await cluster.client.tree.run(Create(path, data, CreateMode.PERSISTENT_SEQUENTIAL))
+        creations = [Create(path, each, CreateMode.PERSISTENT_SEQUENTIAL) for each in (b"may not be read", data)]
+        await cluster.client.tree.submit(creations)
         await cluster.settle()
         (request,) = cluster.take_requests()[2]
         assert shown(request) == "t-0 leader 1 epoch 0 isr 1,2,0"

@@ -94,7 +94,19 @@ _OTHERS: Final[Mapping[str, str]] = {
 
 def acts_on_a_listener(name: str) -> bool:
     """Whether the key acts with the prefix `listener.name.<listener>.`. `name`: without the prefix."""
-    return name.endswith(_ACTING_ON_A_LISTENER) or (name.startswith("ssl.") and name not in WITHOUT_EFFECT)
+    return name in _ACTING_ON_A_LISTENER or (
+        name.startswith(("sasl.", "ssl.")) and name not in _OF_ALL_LISTENERS and why_unused(name) is None
+    )
+
+
+def acts_on_a_mechanism(name: str) -> bool:
+    """Whether the key acts with the prefix `listener.name.<listener>.<mechanism>.`. `name`: without the prefix."""
+    return name in _ACTING_ON_A_MECHANISM or name.startswith("sasl.oauthbearer.")
+
+
+def why_unused(name: str) -> str | None:
+    """Why the key is refused or has no effect, with a prefix of a listener or without; None: it acts."""
+    return WITHOUT_EFFECT.get(name) or REFUSED.get(name)
 
 
 _ACTING_ON_A_LISTENER: Final = (
@@ -102,8 +114,15 @@ _ACTING_ON_A_LISTENER: Final = (
     "max.connections",
     "max.connection.creation.rate",
     "connections.max.reauth.ms",
-    "sasl.enabled.mechanisms",
+)
+"""Beside those of TLS and SASL."""
+
+_OF_ALL_LISTENERS: Final = ("sasl.mechanism.inter.broker.protocol",)
+
+_ACTING_ON_A_MECHANISM: Final = (
+    "connections.max.reauth.ms",
     "sasl.jaas.config",
+    "sasl.kerberos.service.name",
     "sasl.login.callback.handler.class",
     "sasl.server.callback.handler.class",
 )

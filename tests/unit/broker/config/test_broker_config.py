@@ -128,6 +128,31 @@ def test_unknown_keys_are_listed_and_listener_prefixes_are_known() -> None:
     assert BrokerConfig(settings).unknown_keys == ["log.segement.bytes"]
 
 
+@pytest.mark.parametrize(
+    ("key", "reason"),
+    [
+        ("sasl.server.max.receive.size", None),
+        ("sasl.kerberos.service.name", None),
+        ("sasl.kerberos.principal.to.local.rules", None),
+        ("sasl.oauthbearer.expected.issuer", None),
+        ("oauthbearer.sasl.oauthbearer.expected.issuer", None),
+        ("plain.connections.max.reauth.ms", None),
+        ("ssl.cipher.suites", None),
+        ("a.key.of.a.class", None),
+        ("plain.sasl.server.max.receive.size", "it has no effect for a single mechanism"),
+        ("sasl.mechanism.inter.broker.protocol", "it has no effect for a single listener"),
+        ("log.roll.ms", "it has no effect for a single listener"),
+        ("sasl.kerberos.kinit.cmd", "nothing renews the tickets of a ticket cache"),
+        ("gssapi.sasl.kerberos.kinit.cmd", "nothing renews the tickets of a ticket cache"),
+        ("ssl.engine.factory.class", "there is no JVM that could load a class"),
+    ],
+)
+def test_what_does_not_act_on_a_listener_is_listed_with_the_reason(key: str, reason: str | None) -> None:
+    config = BrokerConfig({f"listener.name.other.{key}": "1"})
+    assert config.keys_without_effect.get(f"listener.name.other.{key}") == reason
+    assert bool(config.unknown_keys) is (key == "a.key.of.a.class")
+
+
 def test_limits_that_are_not_enforced_are_listed_when_they_are_set() -> None:
     assert BrokerConfig({"num.network.threads": "3"}).keys_without_effect == {}, (
         "the server.properties of Apache sets it"

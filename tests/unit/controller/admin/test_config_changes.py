@@ -9,6 +9,7 @@ from odradek.controller.znodes import znodes
 from odradek.controller.znodes.config_nodes import change_entity_config
 from tests.support.async_test import async_test
 from tests.support.clusters.controller_cluster import ControllerCluster, controller_cluster
+from tests.support.clusters.forbidden_nodes import forbidden_nodes
 
 Changes = list[tuple[str, str, dict[str, str]]]
 
@@ -81,6 +82,22 @@ async def test_junk_does_not_stop_the_listener() -> None:
         assert changes == [("clients", "c", {"x": "y"})]
         await listening.shutdown()
         await listener(cluster, changes).start()
+
+
+@async_test
+async def test_a_config_that_may_not_be_read_does_not_stop_the_listener(caplog: pytest.LogCaptureFixture) -> None:
+    async with controller_cluster() as cluster:
+        await cluster.start(0)
+        changes: Changes = []
+        listening = listener(cluster, changes)
+        await listening.start()
+        forbidden_nodes(cluster.client.tree).add(znodes.entity_config_path("clients/a"))
+        await change_entity_config(cluster.client, "clients/a", {"x": "y"})
+        await change_entity_config(cluster.client, "clients/b", {"x": "y"})
+        await settle(cluster)
+        assert changes == [("clients", "b", {"x": "y"})]
+        assert "NoAuthError for /config/clients/a" in caplog.text
+        await listening.shutdown()
 
 
 @async_test

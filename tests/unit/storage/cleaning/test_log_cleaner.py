@@ -396,20 +396,6 @@ def test_a_policy_with_compaction_begins_it(world: World) -> None:
     assert world.cleaning == [A0]
 
 
-def test_new_settings_restart_the_runs(world: World) -> None:
-    world.fill(A0)
-    world.fill(A1)
-    world.settle()
-    world.cleaner.reconfigure(CleanerConfig(threads=2))
-    assert world.workers.jobs[0].is_cancelled
-    world.settle()
-    world.finish()
-    world.settle()
-    assert not world.workers.jobs or not any(job.is_cancelled for job in world.workers.jobs)
-    world.finish()
-    assert world.checkpoint() == ["a 0 3", "a 1 3"] or world.checkpoint() == ["a 1 3", "a 0 3"]
-
-
 def test_a_moved_log_takes_its_checkpoint_along(tmp_path: Path) -> None:
     world = World(tmp_path / "one", tmp_path / "two")
     world.fill(A0)

@@ -25,7 +25,7 @@ from odradek.storage.manager.log_manager import LogManager
 class Broker:
     """Records the calls to other parts after a change."""
 
-    def __init__(self) -> None:
+    def __init__(self, stores: Stores | None = None) -> None:
         self.cleaner = cast("LogCleaner", Cleaner(is_running=False))
         self.is_started = False
         self.recovery_threads_per_data_dir = 1
@@ -34,7 +34,7 @@ class Broker:
         self.environment = SimpleNamespace(producers=ProducerStateManagerConfig())
         self.config = BrokerConfig({"broker.id": "3"})
         self.dynamic = DynamicBrokerConfig(
-            self.config, cast("LogManager", self), Passwords(self.config, InlineIoPool())
+            self.config, cast("LogManager", self), Passwords(self.config, InlineIoPool()), lambda: stores
         )
 
     def update_broker_settings(self, settings: Mapping[str, str]) -> None:
@@ -203,6 +203,104 @@ def test_a_value_invalid_for_logs_is_refused_and_removed(broker: Broker, caplog:
         BrokerConfig({"log.flush.interval.ms": "-1"})
     with pytest.raises(ConfigError, match="conflict topic config setting"):
         BrokerConfig({"log.cleaner.min.compaction.lag.ms": "9", "log.cleaner.max.compaction.lag.ms": "8"})
+
+
+INVALID = {"log.flush.interval.ms": "-1"}
+"""Refused with any other config."""
+
+
+def in_both_orders(configs: dict[str, str]) -> list[dict[str, str]]:
+    return [configs, dict(reversed(configs.items()))]
+
+
+@pytest.mark.parametrize(
+    "configs", in_both_orders({"log.retention.ms": "7", "num.io.threads": "24", "log.roll.ms": "5", **INVALID})
+)
+def test_an_invalid_config_takes_no_other_with_it(broker: Broker, configs: dict[str, str]) -> None:
+    """Not even for a moment: 24 threads that became 8 would be refused, and 7 ms of retention would become a week."""
+    broker.apply("3", log_retention_ms="7", num_io_threads="24")
+    broker.is_started = True
+    broker.apply("3", **configs)
+    assert dict(broker.config.dynamic_values) == {name: text for name, text in configs.items() if name not in INVALID}
+    assert [settings.get("log.retention.ms") for settings in broker.told] == ["7", "7"]
+
+
+@pytest.mark.parametrize(
+    "configs",
+    in_both_orders(
+        {
+            "listeners": "PLAINTEXT://h:1,B://h:2",
+            "advertised.listeners": "PLAINTEXT://h:1,B://h:2",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,B:PLAINTEXT",
+            "log.cleaner.min.compaction.lag.ms": "20",
+            "log.cleaner.max.compaction.lag.ms": "30",
+            **INVALID,
+        }
+    ),
+)
+def test_configs_that_depend_on_one_another_are_applied_in_any_order(broker: Broker, configs: dict[str, str]) -> None:
+    broker.apply(
+        "3",
+        listeners="PLAINTEXT://h:1,A://h:2",
+        advertised_listeners="PLAINTEXT://h:1,A://h:2",
+        listener_security_protocol_map="PLAINTEXT:PLAINTEXT,A:PLAINTEXT",
+        log_cleaner_max_compaction_lag_ms="10",
+    )
+    broker.is_started = True
+    broker.apply("3", **configs)
+    assert dict(broker.config.dynamic_values) == {name: text for name, text in configs.items() if name not in INVALID}
+
+
+def test_a_config_that_cannot_be_applied_keeps_its_value_until_it_can(
+    broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker.apply("3", num_io_threads="24", log_flush_interval_ms="9")
+    broker.is_started = True
+    broker.apply("3", log_flush_interval_ms="-1")
+    assert broker.config.dynamic_values == {"num.io.threads": "24", "log.flush.interval.ms": "9"}
+    assert "The dynamic config num.io.threads is not applied" in caplog.text, "it is not removed"
+    assert "The dynamic config log.flush.interval.ms is not applied" in caplog.text
+    broker.apply(DEFAULT_ENTITY, num_io_threads="16")
+    assert broker.config.dynamic_values == {"log.flush.interval.ms": "9"}
+    assert broker.config.text("num.io.threads") == "16"
+
+
+class Stores:
+    """The stores of a listener x, which can be used or not, and those of others, which can."""
+
+    def __init__(self) -> None:
+        self.refused: set[str] = set()
+        self.in_use: dict[str, str] = {}
+
+    async def validate(self, candidate: BrokerConfig) -> None: ...
+
+    async def reload_files(self, candidate: BrokerConfig) -> None: ...
+
+    async def apply(self, candidate: BrokerConfig) -> set[str]:
+        self.in_use |= {
+            name: text
+            for name, text in candidate.dynamic_values.items()
+            if name.split(".")[2] not in self.refused and "ssl.keystore" in name
+        }
+        return self.refused
+
+
+def test_stores_that_cannot_be_used_are_tried_again_when_they_are_set_again() -> None:
+    """An operator mends the file, and sends the same configs."""
+    stores = Stores()
+    broker = Broker(stores)
+    path, kind = "listener.name.x.ssl.keystore.location", "listener.name.x.ssl.keystore.type"
+    other = "listener.name.y.ssl.keystore.location"
+    broker.apply("3", **{path: "old", kind: "PEM", other: "old"})
+    stores.refused = {"x"}
+    new = {path: "new", kind: "PKCS12", other: "new", "log.retention.ms": "7"}
+    broker.apply("3", **new)
+    assert broker.config.dynamic_values == new | {path: "old", kind: "PEM"}
+    assert stores.in_use == {path: "old", kind: "PEM", other: "new"}
+    stores.refused = set()
+    broker.apply("3", **new)
+    assert broker.config.dynamic_values == new
+    assert stores.in_use == {name: new[name] for name in (path, kind, other)}
 
 
 def test_invalid_names_in_the_metadata_are_removed_and_logged(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:

@@ -42,7 +42,7 @@ SETTINGS = {
     "listener.name.auth.sasl.enabled.mechanisms": "PLAIN",
     "listener.name.auth.plain.sasl.jaas.config": JAAS,
     "listener.name.auth.plain.connections.max.reauth.ms": "10000",
-    "sasl.server.max.receive.size": "1000",
+    "listener.name.auth.sasl.server.max.receive.size": "1000",
 }
 
 
@@ -175,6 +175,8 @@ def test_a_client_that_goes_during_the_delay_is_forgotten(server: Server) -> Non
 
 @pytest.mark.parametrize("size", [1001, 2**31 - 1, -1])
 def test_a_frame_above_the_limit_is_refused_before_it_is_read(server: Server, size: int) -> None:
+    server.config.apply_dynamic(broker={"listener.name.auth.sasl.server.max.receive.size": "2000"}, default={})
+    server.begin(server.link)  # the listener keeps the limit with which it was opened
     server.link.receive(struct.pack(">i", size))
     assert not server.link.transport.is_reading
     assert not server.link.transport.is_aborted

@@ -90,6 +90,24 @@ def test_a_client_without_a_principal_is_closed(link: Link) -> None:
     assert connection.principal == ANONYMOUS
 
 
+def test_an_open_listener_keeps_the_names_of_its_kerberos_clients() -> None:
+    """Its mechanisms stay, too, whatever becomes of their key."""
+    config = BrokerConfig(
+        {
+            **LISTENERS,
+            "listener.security.protocol.map": "X:PLAINTEXT,Y:SASL_PLAINTEXT",
+            "inter.broker.listener.name": "X",
+            "sasl.kerberos.principal.to.local.rules": "RULE:[1:$1],DEFAULT",
+        }
+    )
+    principals = Principals(config, no_tls)
+    principals.load_listeners()
+    config.apply_dynamic(default={}, broker={"sasl.enabled.mechanisms": "PLAIN"})
+    principals.load_listeners()
+    connection = connection_of(Link(), "Y", SecurityProtocol.SASL_PLAINTEXT)
+    assert principals.principal_of_user(connection, "GSSAPI", "alice@REALM") == "User:alice"
+
+
 def test_the_object_of_a_closed_listener_is_closed() -> None:
     Recorder.closed.clear()
     config = BrokerConfig(SETTINGS)

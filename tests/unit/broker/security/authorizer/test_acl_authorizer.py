@@ -35,6 +35,7 @@ from tests.support.acls.authorizers import (
     may,
 )
 from tests.support.async_test import async_test
+from tests.support.clusters.forbidden_nodes import forbidden_nodes
 
 CASES = 3_000
 
@@ -251,6 +252,20 @@ async def test_a_change_of_a_name_that_no_node_can_have_is_not_read_again(caplog
         await cluster.settle()
         assert "ACLs that cannot be read stay as they were: Invalid path '/kafka-acl/Topic/..'" in caplog.text
         assert not one._changed
+
+
+@async_test
+async def test_acls_that_may_not_be_read_stay_and_are_not_read_again(caplog: pytest.LogCaptureFixture) -> None:
+    async with brokers() as cluster:
+        one, other = await cluster.start(), await cluster.start()
+        await create(one, binding())
+        await cluster.settle()
+        forbidden_nodes(other._client.tree).add(NODE)
+        await create(one, binding(principal="User:b"), binding("u"))
+        await cluster.settle()
+        assert (may(other), may(other, principal="User:b"), may(other, "u")) == (True, False, True)
+        assert "ACLs that cannot be read stay as they were: ZooKeeper: NoAuthError" in caplog.text
+        assert not other._changed
 
 
 @async_test

@@ -239,7 +239,24 @@ def test_replacements_that_are_refused(old: dict[str, str], new: dict[str, str],
 
 def test_names_may_change_where_the_configuration_allows_it() -> None:
     other = texts(AUTHORITY.issue("other", hosts=("other.example",)))
-    replaced(texts(), other | {"ssl.allow.dn.changes": "true", "ssl.allow.san.changes": "true"})
+    allowed = {"ssl.allow.dn.changes": "true", "ssl.allow.san.changes": "true"}
+    replaced(texts() | allowed, other)
+    with pytest.raises(ConfigError, match="Keystore DistinguishedName does not match"):
+        replaced(texts(), other | allowed)
+
+
+def test_only_stores_change_while_a_listener_is_open() -> None:
+    others = {
+        "ssl.client.auth": "required",
+        "ssl.enabled.protocols": "TLSv1.2",
+        "ssl.cipher.suites": "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+        "ssl.endpoint.identification.algorithm": "",
+    }
+    factory = server()
+    assert factory.reconfigured(TlsSettings.of_client(texts() | others)) is factory
+    new = factory.reconfigured(TlsSettings.of_client(texts(AUTHORITY.issue("broker", organization="Org")) | others))
+    assert new is not factory
+    assert new.settings == factory.settings.with_stores_of(new.settings)
 
 
 def test_between_brokers_old_and_new_certificates_have_to_trust_each_other() -> None:

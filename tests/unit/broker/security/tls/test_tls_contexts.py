@@ -71,11 +71,12 @@ def test_replacements_are_those_of_listeners_whose_stores_have_changed() -> None
     settings = config()
     contexts = TlsContexts(settings)
     before = {name: contexts.server_context(name) for name in ("SSL", "CLIENTS")}
-    assert contexts.replacements(settings) == {}
+    assert contexts.replacements(settings) == ({}, {})
     renewed = stores(AUTHORITY.issue("broker"), "listener.name.clients.")
     candidate = settings.with_dynamic(broker=renewed, default={})
-    assert contexts.replacements(candidate, only_files=True) == {}
-    factories = contexts.replacements(candidate)
+    assert contexts.replacements(candidate, only_files=True) == ({}, {})
+    factories, refused = contexts.replacements(candidate)
+    assert not refused
     assert list(factories) == ["CLIENTS"]
     assert contexts.server_context("CLIENTS") is before["CLIENTS"]
     contexts.replace(factories)

@@ -17,6 +17,7 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage.disk.ports import InlineIoPool
 from tests.support.async_test import async_test
 from tests.support.clusters.controller_cluster import ControllerCluster, controller_cluster
+from tests.support.clusters.forbidden_nodes import forbidden_nodes
 
 Change = Callable[[DelegationTokenManager, Principal, bytes, int], Awaitable[int]]
 
@@ -90,6 +91,29 @@ async def test_junk_in_the_tree_does_not_hide_tokens(caplog: pytest.LogCaptureFi
         await one.create_token(ALICE, ALICE, (), -1)
         await settle(cluster)
         assert other.cache.token_info("token-1") is not None
+        await one.shutdown()
+        await other.shutdown()
+
+
+@async_test
+async def test_a_token_that_may_not_be_read_does_not_hide_others(caplog: pytest.LogCaptureFixture) -> None:
+    async with controller_cluster() as cluster:
+        await cluster.start(0)
+        one = manager(cluster)
+        await one.startup()
+        for _ in range(2):
+            await one.create_token(ALICE, ALICE, (), -1)
+        forbidden = forbidden_nodes(cluster.client.tree)
+        forbidden.add(token_path("token-0"))
+        other = manager(cluster)
+        await other.startup()
+        assert [token.info.token_id for token in other.cache.tokens()] == ["token-1"]
+        assert "Error while getting Token for tokenId: token-0: ZooKeeper: NoAuthError" in caplog.text
+        forbidden.add(token_path("token-2"))
+        for _ in range(2):
+            await one.create_token(ALICE, ALICE, (), -1)
+        await settle(cluster)
+        assert [token.info.token_id for token in other.cache.tokens()] == ["token-1", "token-3"]
         await one.shutdown()
         await other.shutdown()
 
