@@ -18,10 +18,13 @@ def test_it_stops_and_starts_again_on_its_port(tmp_path: Path) -> None:
         assert service.address_for(0) == way
         assert service.address_for(1) != way
         assert not service.expire_session(0), "no broker is registered"
+        assert service.controller_among({0, 1}, timeout_s=0.02) is None
         service.stop()
         assert not service.is_running
         with pytest.raises(StartupError):
             service.expire_session(0)
+        with pytest.raises(StartupError):
+            service.controller_among({0}, timeout_s=0.02)
         service.start()
         assert service.is_running
         assert service.address == address
