@@ -219,11 +219,16 @@ class Cluster:
         """Cut the network between groups of brokers: requests and answers between them are lost until `heal`. Clients
         reach all brokers. `without_zookeeper`: brokers that do not reach the metadata service either; their sessions
         time out. A broker in no group reaches all.
+
+        Raises: ValueError for brokers that the cluster does not have.
         """
-        self._groups = tuple(frozenset(group) for group in groups)
-        self._without_zookeeper = frozenset(without_zookeeper)
+        cut, without = tuple(frozenset(group) for group in groups), frozenset(without_zookeeper)
+        unknown = without.union(*cut) - self._brokers.keys()
+        if unknown:
+            raise ValueError(f"{sorted(unknown)} are not brokers of the cluster, which has {sorted(self._brokers)}")
+        self._groups, self._without_zookeeper = cut, without
         self._hold_links()
-        self.zookeeper.cut(set(self._without_zookeeper))
+        self.zookeeper.cut(set(without))
 
     def heal(self) -> None:
         """End what `partition` has cut."""
@@ -342,13 +347,18 @@ class Cluster:
         return view
 
     def _ask_view(self, **partition: object) -> ClusterView:
-        """The view of a broker that runs and has a controller; of the largest side, if the network is cut."""
-        running = [broker for broker in self._brokers.values() if broker.is_running]
-        if not running:
-            raise BrokerStopped("No broker of the cluster runs")
-        broker = min(running, key=lambda each: (len(self._cut_off_from(each.id)), each.id))
+        """The view of a broker that runs, hears of changes and has a controller."""
+        broker = self._brokers[self._asked()]
         self._wait(broker.id, DEFAULT_TIMEOUT_S, "a controller")
         return cast("ClusterView", broker.ask("cluster_view", **partition))
+
+    def _asked(self) -> int:
+        if self._with_zookeeper() and self.zookeeper.is_running:
+            return self._informed()[0]
+        running = [broker.id for broker in self._brokers.values() if broker.is_running]
+        if not running:
+            raise BrokerStopped("No broker of the cluster runs")
+        return min(running, key=lambda each: (len(self._cut_off_from(each)), each))  # of the largest side
 
 
 def _others(brokers: list[int], broker_id: int | None) -> list[int]:

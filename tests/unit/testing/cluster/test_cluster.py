@@ -113,6 +113,33 @@ def test_a_broker_without_the_metadata_service_is_not_waited_for(cluster: Cluste
     cluster.wait_for_in_sync_replicas("t", replicas=BROKERS)
 
 
+def test_the_side_of_the_controller_is_asked(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other one is larger, and knows an older state, or none."""
+    controller = cluster.controller
+    cluster.move_leader("t", to=controller)
+    asked: set[int] = set()
+    ask = ClusterBroker.ask
+
+    def recorded(broker: ClusterBroker, name: str, **arguments: object) -> object:
+        if name != "hold_links":
+            asked.add(broker.id)
+        return ask(broker, name, **arguments)
+
+    monkeypatch.setattr(ClusterBroker, "ask", recorded)
+    cluster.partition([controller], BROKERS - {controller})
+    assert cluster.controller == controller
+    assert cluster.leader("t") == controller
+    assert controller in cluster.in_sync_replicas("t")
+    assert asked == {controller}
+    cluster.heal()
+    cluster.wait_for_in_sync_replicas("t", replicas=BROKERS)
+
+
+def test_brokers_that_are_not_there_cannot_be_cut_off(cluster: Cluster) -> None:
+    with pytest.raises(ValueError, match=r"\[7, 8\] are not brokers of the cluster, which has \[0, 1, 2\]"):
+        cluster.partition([0, 7], [1], without_zookeeper=[8])
+
+
 def _known(cluster: Cluster, broker_id: int) -> set[int]:
     return set(cast("ClusterView", cluster.brokers[broker_id].ask("cluster_view")).brokers)
 
