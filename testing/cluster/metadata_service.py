@@ -163,14 +163,15 @@ class MetadataService:
     async def _controller_among(self, broker_ids: Collection[int], timeout_s: float) -> int | None:
         def look(processor: RequestProcessor) -> str:
             node = processor.tree.find(CONTROLLER)
-            return str(NO_CONTROLLER if node is None else decode_controller(node.data or b"")[0])
+            return "" if node is None else (node.data or b"").decode("latin-1")
 
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 while True:
                     if self._server is None:
                         raise StartupError("the metadata service does not run")
-                    controller = int(await self._server.thread.ask(look))
+                    content = (await self._server.thread.ask(look)).encode("latin-1")
+                    controller = decode_controller(content)[0] if content else NO_CONTROLLER
                     if controller in broker_ids:
                         return controller
                     await asyncio.sleep(_LOOK_AGAIN_S)

@@ -20,6 +20,7 @@ from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
     from odradek.testing.cluster.cluster_questions import ClusterView
+    from odradek.testing.node.settings import SettingValue
 
 BROKERS = {0, 1, 2}
 
@@ -145,7 +146,7 @@ def _known(cluster: Cluster, broker_id: int) -> set[int]:
 
 
 def test_brokers_are_cut_off_on_the_listener_that_they_have_for_one_another() -> None:
-    config = {
+    config: dict[str, SettingValue] = {
         "listeners": "CLIENTS://127.0.0.1:0,BROKERS://127.0.0.1:0",
         "listener.security.protocol.map": "CLIENTS:PLAINTEXT,BROKERS:PLAINTEXT",
         "inter.broker.listener.name": "BROKERS",
