@@ -14,18 +14,19 @@ import sys
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import closing, suppress
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from spark_jobs.archive.archive_reading import check_archive, read_archive, rows_to_write, summarized
+from spark_jobs.archive.archive_reading import check_archive, overlaps_of, read_archive, rows_to_write, summarized
 from spark_jobs.archive.restore_options import RestoreOptions, parse_options
 from spark_jobs.archive.restore_plan import (
     Archived,
     Place,
     Positions,
+    check_overlaps,
     config_warnings,
     missing_topics,
     partitions_needed,
+    shown_time,
 )
 from spark_jobs.archive.restore_writer import Progress, Written, client_library, fence, records_of, write_records
 from spark_jobs.common.cluster import Cluster
@@ -59,6 +60,7 @@ def restore(spark: SparkSession, options: RestoreOptions, stop: StopRequest) -> 
         raise JobError(
             f"{options.archive} has no records" + (f" of {', '.join(options.topics)}" * bool(options.topics))
         )
+    check_overlaps(options.archive, overlaps_of(rows, archived))
     targets = sorted({options.mapping.target(each.place) for each in archived})
     to_create = prepare_topics(options, archived)
     done = progress_before(options, [target for target in targets if target.topic not in to_create])
@@ -150,20 +152,12 @@ def prepare_topics(options: RestoreOptions, archived: Collection[Archived]) -> d
 def plan_line(archived: Archived, target: Place, done: dict[Place, Positions]) -> str:
     """For the terminal: `events:0 to copy:0: 400 records, offsets 0 to 399, 2024-01-01 00:00:00 to ...`."""
     begin = done.get(target, {}).get(archived.place, 0)
-    first, last = _shown_time(archived.first_ms), _shown_time(archived.last_ms)
+    first, last = shown_time(archived.first_ms), shown_time(archived.last_ms)
     rest = f", restored up to offset {begin - 1} already" if begin else ""
     return (
         f"{archived.place} to {target}: {archived.records} records, "
         f"offsets {archived.first_offset} to {archived.last_offset}, {first} to {last}{rest}"
     )
-
-
-def _shown_time(ms: int) -> str:
-    """Python's times end with the year 9999; records may have others."""
-    try:
-        return f"{datetime.fromtimestamp(ms / 1_000, UTC):%Y-%m-%d %H:%M:%S}"
-    except (ValueError, OverflowError, OSError):
-        return f"{ms} ms"
 
 
 def progress_line(done: dict[Place, Positions]) -> str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import random
 import select
 import socket
 from collections.abc import Callable
@@ -122,9 +123,8 @@ class KazooConnection:
             sasl_options=_sasl_options(settings.sasl),
             logger=logger,
         )
-        if settings.sasl is not None:
-            kazoo = self._client._connection
-            self._client._connection = _SaslHandler(self._client, kazoo.retry_sleeper, logger, kazoo.sasl_options)
+        kazoo, handler = self._client._connection, _Handler if settings.sasl is None else _SaslHandler
+        self._client._connection = handler(self._client, kazoo.retry_sleeper, logger, kazoo.sasl_options)
         if session is not None:
             self._client.last_zxid = session.last_zxid
         # kazoo's initial state is LOST, and it would not report that the session is lost. SUSPENDED makes it report.
@@ -194,7 +194,31 @@ def _sasl_options(sasl: ZooKeeperSasl | None) -> dict[str, object] | None:
     return exchange_options(sasl)
 
 
-class _SaslHandler(ConnectionHandler):  # type: ignore[misc]
+class _Handler(ConnectionHandler):  # type: ignore[misc]
+    """kazoo's connection, which passes over each name that cannot be resolved.
+
+    kazoo does so for a name that is unknown. Python refuses an empty label (`zk..example`) and one of more than 63
+    characters with a UnicodeError, which ends kazoo's thread.
+
+    ZooKeeper: StaticHostProvider.resolve.
+    """
+
+    def _expand_client_hosts(self) -> list[tuple[str, str, int]]:
+        """The addresses of all servers that have some, with their names."""
+        found: list[tuple[str, str, int]] = []
+        for host, port in self.client.hosts:
+            try:
+                addresses = socket.getaddrinfo(host, port, proto=socket.IPPROTO_TCP)
+            except (socket.gaierror, UnicodeError) as error:
+                logger.warning("Cannot resolve %s: %s", host, error)
+                continue
+            found += [(host, address[0], address[1]) for *_, address in addresses]
+        if self.client.randomize_hosts:
+            random.shuffle(found)
+        return found
+
+
+class _SaslHandler(_Handler):
     """kazoo's connection, with ZooKeeper's distinction of a lost connection and refused credentials.
 
     kazoo takes a connection that is lost during the exchange for refused credentials, and some refusals for bugs.

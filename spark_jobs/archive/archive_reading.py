@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spark_jobs.archive.restore_plan import Archived, Place, PlaceMapping, Positions, TimeRange
+from spark_jobs.archive.restore_plan import Archived, Overlap, Place, PlaceMapping, Positions, TimeRange
 from spark_jobs.archive.restore_writer import COLUMNS
 from spark_jobs.common.job import JobError
 
@@ -57,17 +57,24 @@ def summarized(rows: DataFrame) -> list[Archived]:
     """What is there of each partition, in their order."""
     from pyspark.sql import functions as F
 
-    summary = rows.groupBy("topic", "partition").agg(
+    of_offsets = rows.groupBy("topic", "partition", "offset").agg(
         F.count("*").alias("records"),
-        F.min("offset").alias("first_offset"),
-        F.max("offset").alias("last_offset"),
         F.min("timestamp_ms").alias("first_ms"),
         F.max("timestamp_ms").alias("last_ms"),
+    )
+    summary = of_offsets.groupBy("topic", "partition").agg(
+        F.sum("records").alias("records"),
+        F.count("*").alias("offsets"),
+        F.min("offset").alias("first_offset"),
+        F.max("offset").alias("last_offset"),
+        F.min("first_ms").alias("first_ms"),
+        F.max("last_ms").alias("last_ms"),
     )
     found = [
         Archived(
             place=Place(row.topic, row.partition),
             records=row.records,
+            offsets=row.offsets,
             first_offset=row.first_offset,
             last_offset=row.last_offset,
             first_ms=row.first_ms,
@@ -76,6 +83,52 @@ def summarized(rows: DataFrame) -> list[Archived]:
         for row in summary.collect()
     ]
     return sorted(found, key=lambda archived: archived.place)
+
+
+def overlaps_of(rows: DataFrame, archived: Collection[Archived]) -> list[Overlap]:
+    """Where two records have one offset.
+
+    Rows that are equal are no two records: a copy without `_spark_metadata` has the files that a killed run left.
+    """
+    from pyspark.sql import functions as F
+
+    doubled = [each.place for each in archived if each.records > each.offsets]
+    if not doubled:
+        return []
+    places = rows.sparkSession.createDataFrame(doubled, "topic string, partition int")
+    of_offsets = (
+        rows.join(F.broadcast(places), ["topic", "partition"])
+        .withColumn("content", F.xxhash64("timestamp_ms", "key", "value", "headers"))
+        .groupBy("topic", "partition", "offset")
+        .agg(
+            F.min("content").alias("one_content"),
+            F.max("content").alias("other_content"),
+            F.min("timestamp_ms").alias("older_ms"),
+            F.max("timestamp_ms").alias("newer_ms"),
+        )
+    )
+    summary = (
+        of_offsets.where(F.col("one_content") != F.col("other_content"))
+        .groupBy("topic", "partition")
+        .agg(
+            F.count("*").alias("offsets"),
+            F.min("offset").alias("first_offset"),
+            F.max("offset").alias("last_offset"),
+            F.max("older_ms").alias("older_until_ms"),
+            F.min("newer_ms").alias("newer_from_ms"),
+        )
+    )
+    return [
+        Overlap(
+            place=Place(row.topic, row.partition),
+            offsets=row.offsets,
+            first_offset=row.first_offset,
+            last_offset=row.last_offset,
+            older_until_ms=row.older_until_ms,
+            newer_from_ms=row.newer_from_ms,
+        )
+        for row in summary.collect()
+    ]
 
 
 def rows_to_write(

@@ -5,8 +5,9 @@ Plain values: no Spark, no sockets.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from spark_jobs.common.job import JobError
@@ -53,10 +54,24 @@ class Archived:
 
     place: Place
     records: int
+    offsets: int
+    """Fewer than `records` if rows have the offset of another."""
     first_offset: int
     last_offset: int
     first_ms: int
     last_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overlap:
+    """Offsets of one partition that have different records: those of a topic, and of a later one of the same name."""
+
+    place: Place
+    offsets: int
+    first_offset: int
+    last_offset: int
+    older_until_ms: int
+    newer_from_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +106,32 @@ def missing_topics(needed: Mapping[str, int], there: Mapping[str, int]) -> dict[
                 "add partitions, or map them with --map-partition"
             )
     return {topic: count for topic, count in needed.items() if topic not in there}
+
+
+def check_overlaps(archive: str, overlaps: Sequence[Overlap]) -> None:
+    """Refuse records of two topics of one name: merged by offset, they would be a topic that never was.
+
+    The archive has no topic ids, so only the operator knows which topic is wanted. Raises: JobError.
+    """
+    if not overlaps:
+        return
+    first = min(overlaps, key=lambda overlap: overlap.place)
+    more = f", and in {len(overlaps) - 1} more partitions" if len(overlaps) > 1 else ""
+    raise JobError(
+        f"{archive} has different records with the same offset, {first.offsets} of them in {first.place} "
+        f"(offsets {first.first_offset} to {first.last_offset}){more}: the topic was deleted and created again. Choose "
+        "the newer one with --starting-timestamp, or the older one with --ending-timestamp: the time at which it was "
+        f"created again. At these offsets, the older records are of {shown_time(first.older_until_ms)} at the latest, "
+        f"the newer ones of {shown_time(first.newer_from_ms)} at the earliest"
+    )
+
+
+def shown_time(ms: int) -> str:
+    """For the terminal. Python's times end with the year 9999; records may have others."""
+    try:
+        return f"{datetime.fromtimestamp(ms / 1_000, UTC):%Y-%m-%d %H:%M:%S}"
+    except (ValueError, OverflowError, OSError):
+        return f"{ms} ms"
 
 
 def config_warnings(topic: str, configs: Mapping[str, str], first_ms: int, now_ms: int) -> list[str]:

@@ -22,6 +22,11 @@ class LogBounds:
         self._bad = BadBatches(permissive=True)  # a bad batch is reported by the task that reads it
         self._options = options
 
+    @property
+    def is_damaged(self) -> bool:
+        """Whether bytes were seen that are no batch: the log may go on behind them."""
+        return self._bad.count > 0
+
     def end(self) -> int:
         """The offset behind the last batch. Raises OSError."""
         for segment in reversed(self._listing.live):

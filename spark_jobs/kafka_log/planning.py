@@ -10,7 +10,7 @@ Readable is what a consumer would be given: up to the high watermark of the last
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from spark_jobs.kafka_log.errors import KafkaLogError, report_loss
 from spark_jobs.kafka_log.log_bounds import LogBounds
@@ -42,6 +42,15 @@ class Readable:
     end: int
 
 
+@dataclass(slots=True)
+class StreamProgress:
+    """What a stream has seen of a replica up to its last look."""
+
+    end: int = 0
+    """How far it could be read."""
+    transactions: TransactionProgress = field(default_factory=TransactionProgress)
+
+
 def plan(options: ReadOptions) -> list[SegmentTask]:
     """The tasks of a batch. Raises: KafkaLogError."""
     tasks: list[SegmentTask] = []
@@ -54,11 +63,8 @@ def plan(options: ReadOptions) -> list[SegmentTask]:
     return tasks
 
 
-def readable_now(
-    replica: Replica, options: ReadOptions, transactions: TransactionProgress | None = None
-) -> Readable | None:
-    """The segments of a replica, and what can be read of them; None if it is gone. `transactions` is what a stream has
-    seen of them up to its last look.
+def readable_now(replica: Replica, options: ReadOptions, progress: StreamProgress | None = None) -> Readable | None:
+    """The segments of a replica, and what can be read of them; None if it is gone. `progress` is that of a stream.
 
     Raises: KafkaLogError if it cannot be read.
     """
@@ -68,18 +74,35 @@ def readable_now(
             return None
         start = max(listing.first_offset or 0, replica.checkpointed_start)
         try:
-            end = replica.high_watermark
-            if end is None or options.beyond_high_watermark:
-                end = LogBounds(replica, listing, options).end()
+            end = _end_now(replica, listing, options, progress)
             if options.read_committed:
                 files = TransactionFiles(replica, listing, options)
-                end = files.last_stable_offset(transactions or TransactionProgress(), start, end)
+                end = files.last_stable_offset((progress or StreamProgress()).transactions, start, end)
         except FileNotFoundError:
             continue
         except OSError as error:
             raise KafkaLogError(cannot_read(replica.path, error)) from None
         return Readable(replica, listing, start, max(start, end))
     raise KafkaLogError(f"{replica.path} changes too fast to be read")
+
+
+def _end_now(replica: Replica, listing: Listing, options: ReadOptions, progress: StreamProgress | None) -> int:
+    """How far a replica can be read. Raises OSError.
+
+    The checkpoint may still have the high watermark of a deleted topic of the same name. A batch reads up to it, and
+    the offsets that the log does not have are lost. A stream would wait there for the new log to reach that offset, and
+    leave out what comes before it: so the end of the log limits it. High watermarks go back for a moment when a leader
+    changes; the log keeps what is committed, so the end of a stream goes back only with its log.
+    """
+    high_watermark = None if options.beyond_high_watermark else replica.high_watermark
+    if high_watermark is not None and progress is None:
+        return high_watermark
+    bounds = LogBounds(replica, listing, options)
+    log_end = bounds.end()
+    if high_watermark is None or progress is None:
+        return log_end
+    high_watermark = max(high_watermark, progress.end)
+    return high_watermark if bounds.is_damaged else min(high_watermark, log_end)
 
 
 def segment_tasks(readable: Readable, start: int, end: int, options: ReadOptions) -> Iterator[SegmentTask]:

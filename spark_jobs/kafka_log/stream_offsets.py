@@ -1,8 +1,8 @@
 """The offsets of a stream: where it begins, how far it can read now, and the tasks of a micro-batch.
 
 The JSON of Spark's checkpoint is that of the kafka source: {"orders": {"0": 23, "1": 42}}, an offset being the next one
-to read. A partition that comes later is read from its beginning. The end of a partition does not go back while this
-object lives: a high watermark may, for a moment, when its leader changes.
+to read. A partition that comes later is read from its beginning. While this object lives, the end of a partition goes
+back only if its log ends before it: a high watermark may go back for a moment, when its leader changes.
 
 Kafka source: KafkaMicroBatchStream, KafkaOffsetReader.
 """
@@ -10,14 +10,21 @@ Kafka source: KafkaMicroBatchStream, KafkaOffsetReader.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TypeAlias
 
 from spark_jobs.kafka_log.errors import report_loss
 from spark_jobs.kafka_log.log_dirs import Replica, find_replicas
 from spark_jobs.kafka_log.options import ReadOptions
-from spark_jobs.kafka_log.planning import Readable, SegmentTask, boundary_offset, readable_now, segment_tasks
+from spark_jobs.kafka_log.planning import (
+    Readable,
+    SegmentTask,
+    StreamProgress,
+    boundary_offset,
+    readable_now,
+    segment_tasks,
+)
 from spark_jobs.kafka_log.segments import list_segments
-from spark_jobs.kafka_log.transactions import TransactionProgress
 
 TopicOffsets: TypeAlias = dict[str, dict[str, int]]
 _Identity: TypeAlias = tuple[str, int, bytes | None]
@@ -29,8 +36,7 @@ class StreamOffsets:
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
-        self._ends: dict[_Identity, int] = {}
-        self._transactions: dict[_Identity, TransactionProgress] = {}
+        self._progress: dict[_Identity, StreamProgress] = {}
 
     def initial(self) -> TopicOffsets:
         """Where a query begins that has no checkpoint: by startingOffset or startingTimestamp."""
@@ -41,12 +47,8 @@ class StreamOffsets:
 
     def latest(self) -> TopicOffsets:
         """How far all partitions can be read now."""
-        ends: dict[_Identity, int] = {}
-        for found in self._look(topics_must_exist=False):
-            key = _identity(found.replica)
-            ends[key] = max(found.end, self._ends.get(key, 0))
-        self._ends = ends
-        self._transactions = {key: self._transactions[key] for key in ends if key in self._transactions}
+        ends = {_identity(found.replica): found.end for found in self._look(topics_must_exist=False)}
+        self._progress = {key: replace(self._progress[key], end=end) for key, end in ends.items()}
         return _by_topic(ends.items())
 
     def tasks(self, start: TopicOffsets, end: TopicOffsets) -> list[SegmentTask]:
@@ -81,7 +83,7 @@ class StreamOffsets:
 
     def _look(self, *, topics_must_exist: bool) -> Iterator[Readable]:
         for replica in find_replicas(self._options, topics_must_exist=topics_must_exist):
-            progress = self._transactions.setdefault(_identity(replica), TransactionProgress())
+            progress = self._progress.setdefault(_identity(replica), StreamProgress())
             found = readable_now(replica, self._options, progress)
             if found is not None:
                 yield found

@@ -148,7 +148,8 @@ class TransactionFiles:
             if progress.offset < offset <= end and (ongoing := self._ongoing_at(offset)) is not None:
                 progress.scan, progress.offset = TransactionScan(ongoing), offset
                 break
-        self._advance(progress.scan, progress.offset, end)
+        if progress.offset < end:
+            self._advance(progress.scan, progress.offset, end)
         progress.offset = end
         progress.scan.aborted.clear()
         return min(progress.scan.ongoing.values(), default=end)

@@ -105,7 +105,7 @@ def _shortened(text: str, limit: int) -> str:
 @lru_cache(maxsize=8)
 def compiled(schema: str, *, assert_formats: bool = False) -> Validator:
     """The validator of a schema's text: made once in each worker process."""
-    from jsonschema.validators import validator_for
+    from jsonschema.validators import extend, validator_for
     from jsonschema_specifications import REGISTRY
 
     document = json.loads(schema)
@@ -114,8 +114,38 @@ def compiled(schema: str, *, assert_formats: bool = False) -> Validator:
     if draft is None:
         raise JobError(f"$schema is {dialect}, which is none of the drafts 3, 4, 6, 7, 2019-09 and 2020-12")
     checker = draft.FORMAT_CHECKER if assert_formats else None
+    draft = cast("type[Validator]", extend(draft, {"uniqueItems": _unique_items}))
     validator: Validator = draft(document, registry=REGISTRY, format_checker=checker)
     return validator
+
+
+def _unique_items(validator: Validator, is_wanted: object, instance: object, _: object) -> Iterator[ValidationError]:
+    """The keyword `uniqueItems`. The library compares each item with all others where they cannot be sorted: one record
+    of 1 MB, an array of objects, would hold a task for hours.
+    """
+    from jsonschema.exceptions import ValidationError
+
+    if not is_wanted or not isinstance(instance, list):
+        return
+    if len(instance) != len(set(map(_canonical, instance))):
+        yield ValidationError(f"{instance!r} has non-unique elements")
+
+
+def _canonical(value: object) -> str:
+    """The same text for values that JSON Schema calls equal: 1 and 1.0, objects in any order. A text, because senders
+    can make numbers whose hashes are all the same.
+    """
+    match value:
+        case list():
+            return f"[{','.join(map(_canonical, value))}]"
+        case dict():
+            return f"{{{','.join(f'{json.dumps(name)}:{_canonical(value[name])}' for name in sorted(value))}}}"
+        case str():
+            return json.dumps(value)
+        case float() if value.is_integer():
+            return repr(int(value))
+        case _:
+            return repr(value)
 
 
 def read_schema(path: str, option: str) -> str:

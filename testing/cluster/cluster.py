@@ -61,6 +61,7 @@ class Cluster:
         self._service: MetadataService | None = None
         self._brokers: dict[int, ClusterBroker] = {}
         self._groups: tuple[frozenset[int], ...] = ()
+        self._without_zookeeper: frozenset[int] = frozenset()
 
     # Start and stop
 
@@ -88,6 +89,7 @@ class Cluster:
         brokers, self._brokers = self._brokers, {}
         service, self._service = self._service, None
         directory, self._directory = self._directory, None
+        self._groups, self._without_zookeeper = (), frozenset()
         with ExitStack() as stops:  # all of it is done, also when a part fails
             if directory is not None:
                 stops.callback(directory.remove)
@@ -96,7 +98,6 @@ class Cluster:
             stop = ClusterBroker.kill if self._own_process else ClusterBroker.stop
             stops.callback(self._for_all, stop, brokers.values())
             if not self._own_process and service is not None:
-                self._groups = ()
                 stops.callback(service.cut, set())
                 stops.callback(self._for_all, _connect_to_all, brokers.values())  # a controlled shutdown asks others
 
@@ -218,10 +219,16 @@ class Cluster:
         """Cut the network between groups of brokers: requests and answers between them are lost until `heal`. Clients
         reach all brokers. `without_zookeeper`: brokers that do not reach the metadata service either; their sessions
         time out. A broker in no group reaches all.
+
+        Raises: ValueError for brokers that the cluster does not have.
         """
-        self._groups = tuple(frozenset(group) for group in groups)
+        cut, without = tuple(frozenset(group) for group in groups), frozenset(without_zookeeper)
+        unknown = without.union(*cut) - self._brokers.keys()
+        if unknown:
+            raise ValueError(f"{sorted(unknown)} are not brokers of the cluster, which has {sorted(self._brokers)}")
+        self._groups, self._without_zookeeper = cut, without
         self._hold_links()
-        self.zookeeper.cut(set(without_zookeeper))
+        self.zookeeper.cut(set(without))
 
     def heal(self) -> None:
         """End what `partition` has cut."""
@@ -230,25 +237,29 @@ class Cluster:
     def _hold_links(self) -> None:
         for broker in self._brokers.values():
             if broker.is_running:
-                _hold_links(broker, tuple(_address(self._brokers[other]) for other in self._cut_off_from(broker.id)))
+                others = (self._brokers[other] for other in self._cut_off_from(broker.id))
+                _hold_links(broker, tuple(port for other in others for port in other.ports))
 
     def _cut_off_from(self, broker_id: int) -> list[int]:
-        """The running brokers of other groups."""
+        """The brokers of other groups, also those that do not run: they may come back."""
         own = [group for group in self._groups if broker_id in group]
         if not own:
             return []
         others = frozenset().union(*self._groups) - own[0]
-        return [other for other in sorted(others) if self._brokers[other].state != "stopped"]
+        return sorted(others & self._brokers.keys())
 
     # Waiting
 
     def wait_until_settled(self, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
-        """Wait until every running broker knows just the running ones, and a controller among them.
+        """Wait until every running broker that the controller reaches knows just the running ones, and a controller
+        among them. Brokers that are cut off from the metadata service stay known until their sessions time out.
 
         Raises: WaitTimedOut.
         """
-        running = {broker.id for broker in self._brokers.values() if broker.is_running}
-        self.wait_for_brokers(running, timeout_s)
+        with_zookeeper, leaving = self._with_zookeeper(), tuple(sorted(self._without_zookeeper))
+        for broker_id in self._informed(timeout_s) if with_zookeeper else []:
+            wanted = f"the brokers {with_zookeeper} and a controller"
+            self._wait(broker_id, timeout_s, wanted, brokers=tuple(with_zookeeper), leaving=leaving)
 
     def wait_for_brokers(self, brokers: Iterable[int], timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
         """Wait until just these brokers are registered, and know that: others have gone or are cut off.
@@ -261,10 +272,7 @@ class Cluster:
 
     def wait_for_controller(self, *, other_than: int, timeout_s: float = DEFAULT_TIMEOUT_S) -> int:
         """Wait until another broker is the controller; returns it. Raises: WaitTimedOut."""
-        running = [broker.id for broker in self._brokers.values() if broker.is_running]
-        if not running:
-            raise BrokerStopped("No broker of the cluster runs")
-        for broker_id in _others(running, other_than):
+        for broker_id in _others(self._informed(timeout_s, other_than=other_than), other_than):
             wanted = f"a controller other than {other_than}"
             view = self._wait(broker_id, timeout_s, wanted, not_controller=other_than)
         return cast("int", view.controller)
@@ -306,14 +314,30 @@ class Cluster:
         wanted = f"the replicas {expected} of {topic}-{partition} in sync"
         self._wait(broker_id, timeout_s, wanted, topic=topic, partition=partition, in_sync=expected)
 
-    def _informed(self) -> list[int]:
-        """The running brokers that the controller reaches."""
-        controller = self.controller
-        return [
-            broker.id
-            for broker in self._brokers.values()
-            if broker.is_running and controller not in self._cut_off_from(broker.id)
-        ]
+    def _with_zookeeper(self) -> list[int]:
+        """The running brokers that reach the metadata service."""
+        running = {broker.id for broker in self._brokers.values() if broker.is_running}
+        return sorted(running - self._without_zookeeper)
+
+    def _informed(self, timeout_s: float = DEFAULT_TIMEOUT_S, *, other_than: int | None = None) -> list[int]:
+        """The running brokers that hear of changes: those that the controller reaches. Raises: WaitTimedOut.
+
+        Brokers that the controller does not reach know an older one. Which it is, the metadata service knows.
+        """
+        candidates = self._with_zookeeper()
+        if not candidates:
+            raise BrokerStopped("No broker of the cluster runs and reaches the metadata service")
+        if not any(set(self._cut_off_from(each)) & set(candidates) for each in candidates):
+            return candidates  # whichever of them is the controller
+        controller: int | None
+        if self.zookeeper.is_running:
+            controller = self.zookeeper.controller_among(set(candidates) - {other_than}, timeout_s)
+        else:
+            controller = self.controller
+        if controller is None:
+            other = "" if other_than is None else f" other than {other_than}"
+            raise WaitTimedOut(f"none of the brokers {candidates} is a controller{other} after {timeout_s} s")
+        return [each for each in candidates if controller not in self._cut_off_from(each)]
 
     def _wait(self, broker_id: int, timeout_s: float, wanted: str, **conditions: object) -> ClusterView:
         answer = self._brokers[broker_id].ask("wait_for_view", timeout_s=timeout_s, **conditions)
@@ -323,13 +347,18 @@ class Cluster:
         return view
 
     def _ask_view(self, **partition: object) -> ClusterView:
-        """The view of a broker that runs and has a controller; of the largest side, if the network is cut."""
-        running = [broker for broker in self._brokers.values() if broker.is_running]
-        if not running:
-            raise BrokerStopped("No broker of the cluster runs")
-        broker = min(running, key=lambda each: (len(self._cut_off_from(each.id)), each.id))
+        """The view of a broker that runs, hears of changes and has a controller."""
+        broker = self._brokers[self._asked()]
         self._wait(broker.id, DEFAULT_TIMEOUT_S, "a controller")
         return cast("ClusterView", broker.ask("cluster_view", **partition))
+
+    def _asked(self) -> int:
+        if self._with_zookeeper() and self.zookeeper.is_running:
+            return self._informed()[0]
+        running = [broker.id for broker in self._brokers.values() if broker.is_running]
+        if not running:
+            raise BrokerStopped("No broker of the cluster runs")
+        return min(running, key=lambda each: (len(self._cut_off_from(each)), each))  # of the largest side
 
 
 def _others(brokers: list[int], broker_id: int | None) -> list[int]:
@@ -341,14 +370,9 @@ def _connect_to_all(broker: ClusterBroker) -> None:
     _hold_links(broker, ())
 
 
-def _hold_links(broker: ClusterBroker, addresses: tuple[tuple[str, int], ...]) -> None:
+def _hold_links(broker: ClusterBroker, ports: tuple[int, ...]) -> None:
     with suppress(BrokerStopped):  # it has failed
-        broker.ask("hold_links", addresses=addresses)
-
-
-def _address(broker: ClusterBroker) -> tuple[str, int]:
-    host, _, port = broker.bootstrap_servers.rpartition(":")
-    return host, int(port)
+        broker.ask("hold_links", ports=ports)
 
 
 def _defaults(brokers: int) -> dict[str, SettingValue]:

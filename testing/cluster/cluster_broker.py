@@ -19,6 +19,8 @@ class ClusterBroker(Broker):
     def __init__(self, broker_id: int, settings: Mapping[str, str], *, own_process: bool) -> None:
         super().__init__(settings, own_process=own_process)
         self.id = broker_id
+        self.ports: tuple[int, ...] = ()
+        """Of its listeners, also while it does not run: it keeps them."""
         self._is_paused = False
 
     def __repr__(self) -> str:
@@ -39,6 +41,7 @@ class ClusterBroker(Broker):
     def start(self) -> Self:
         """Start it, or start it again with its port and data. Raises: StartupError."""
         super().start()
+        self.ports = tuple(int(address.rpartition(":")[2]) for address in self.addresses.values())
         listeners = (f"{name}://{address}" for name, address in self.addresses.items())
         self._settings["listeners"] = ",".join(listeners)
         return self

@@ -52,6 +52,7 @@ async def wait_for_view(
     *,
     timeout_s: float,
     brokers: tuple[int, ...] | None = None,
+    leaving: tuple[int, ...] = (),
     not_controller: int | None = None,
     topic: str | None = None,
     partition: int = 0,
@@ -59,13 +60,13 @@ async def wait_for_view(
     not_leader: int | None = None,
     in_sync: tuple[int, ...] | None = None,
 ) -> tuple[bool, ClusterView]:
-    """Wait until the broker knows just these live brokers, a controller other than `not_controller`, and such a leader
-    and ISR of the partition. Returns whether it does, and what it knows.
+    """Wait until the broker knows just these live brokers and any of those that are `leaving`, a controller other than
+    `not_controller`, and such a leader and ISR of the partition. Returns whether it does, and what it knows.
     """
 
     def is_wanted(view: ClusterView) -> bool:
         return (
-            (brokers is None or view.brokers == brokers)
+            (brokers is None or set(brokers) <= set(view.brokers) <= {*brokers, *leaving})
             and view.controller in view.brokers
             and view.controller != not_controller
             and (leader is None or view.leader == leader)
@@ -82,9 +83,9 @@ async def wait_for_view(
 
 
 @question
-async def hold_links(broker: RunningBroker, *, addresses: tuple[tuple[str, int], ...]) -> None:
-    """Hold the links to these addresses, and release all others."""
-    broker.links.hold(addresses)
+async def hold_links(broker: RunningBroker, *, ports: tuple[int, ...]) -> None:
+    """Hold the links to these ports, and release all others."""
+    broker.links.hold(ports)
 
 
 @question

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -10,12 +11,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.zookeeper.server import ZooKeeperServer
 from odradek.broker.zookeeper.service_settings import make_settings
+from odradek.controller.model.broker_info import NO_CONTROLLER
+from odradek.controller.znodes.znodes import CONTROLLER, decode_controller
 from odradek.testing.cluster.relay import Relay
 from odradek.testing.node.loop_calls import LoopCalls
 from odradek.timer.clock import SystemClock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Collection, Coroutine
 
     from odradek.broker.zookeeper.requests.request_processor import RequestProcessor
 
@@ -23,6 +26,7 @@ T = TypeVar("T")
 
 TICK_MS: Final = 100
 """Session time-outs end within one tick, so sessions end quickly after theirs."""
+_LOOK_AGAIN_S: Final = 0.01
 
 
 class MetadataService:
@@ -80,6 +84,13 @@ class MetadataService:
     def expire_session(self, broker_id: int) -> bool:
         """End the session of a broker now, as after its time-out. False if the broker has none."""
         return self._call(partial(self._expire, broker_id))
+
+    def controller_among(self, broker_ids: Collection[int], timeout_s: float) -> int | None:
+        """Wait until one of these brokers is the controller; None if none is after `timeout_s`.
+
+        Brokers that are cut off from the controller would answer with the last one that they have known.
+        """
+        return self._call(partial(self._controller_among, broker_ids, timeout_s))
 
     def _call(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Raises: BrokerStopped after `close`."""
@@ -148,3 +159,20 @@ class MetadataService:
             return "ended"
 
         return bool(await self._server.thread.ask(expire))
+
+    async def _controller_among(self, broker_ids: Collection[int], timeout_s: float) -> int | None:
+        def look(processor: RequestProcessor) -> str:
+            node = processor.tree.find(CONTROLLER)
+            return "" if node is None else (node.data or b"").decode("latin-1")
+
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                while True:
+                    if self._server is None:
+                        raise StartupError("the metadata service does not run")
+                    content = (await self._server.thread.ask(look)).encode("latin-1")
+                    controller = decode_controller(content)[0] if content else NO_CONTROLLER
+                    if controller in broker_ids:
+                        return controller
+                    await asyncio.sleep(_LOOK_AGAIN_S)
+        return None

@@ -1,14 +1,15 @@
 """Links to other brokers that a test can hold: requests and answers wait, as when a network loses every packet.
 
-A request to a held address is not sent, and an answer from there is not given to the sender, until the address is
-released or the time-out of the request is over. What was received before is applied at the other end: the sender does
-not know.
+A request to a held port is not sent, and an answer from there is not given to the sender, until the port is released or
+the time-out of the request is over. What was received before is applied at the other end: the sender does not know.
+
+All brokers of a test are on this machine: a port stands for one of them under each name that it may be advertised with.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from odradek.protocol.codec.schema import Response
 
@@ -20,33 +21,32 @@ if TYPE_CHECKING:
     from odradek.protocol.codec.schema import Request
 
 ResponseT = TypeVar("ResponseT", bound=Response)
-Address: TypeAlias = "tuple[str, int]"
 
 _MS_PER_S = 1000
 
 
 class HeldLinks:
-    """The links of one broker, and the addresses that are held now."""
+    """The links of one broker, and the ports that are held now."""
 
     def __init__(self) -> None:
-        self._held: frozenset[Address] = frozenset()
+        self._held: frozenset[int] = frozenset()
         self._changed: set[asyncio.Future[None]] = set()
 
-    def hold(self, addresses: Iterable[Address]) -> None:
-        """Hold these addresses and release all others."""
-        self._held = frozenset(addresses)
+    def hold(self, ports: Iterable[int]) -> None:
+        """Hold these ports and release all others."""
+        self._held = frozenset(ports)
         for future in self._changed:
             if not future.done():
                 future.set_result(None)
 
-    def is_held(self, address: Address) -> bool:
-        return address in self._held
+    def is_held(self, port: int) -> bool:
+        return port in self._held
 
     def wrap(self, make_link: MakeLink) -> MakeLink:
         """Links that `make_link` makes, with the hold in front."""
 
         def make(end_point: EndPoint, /, *, client_id: str) -> HeldLink:
-            return HeldLink(self, make_link(end_point, client_id=client_id), (end_point.host, end_point.port))
+            return HeldLink(self, make_link(end_point, client_id=client_id), end_point)
 
         return make
 
@@ -63,10 +63,10 @@ class HeldLinks:
 class HeldLink:
     """Implements `BrokerLink`."""
 
-    def __init__(self, links: HeldLinks, inner: BrokerLink, address: Address) -> None:
+    def __init__(self, links: HeldLinks, inner: BrokerLink, end_point: EndPoint) -> None:
         self._links = links
         self._inner = inner
-        self._address = address
+        self._end_point = end_point
         self._closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def exchange(
@@ -79,11 +79,11 @@ class HeldLink:
             return answer
 
     async def _release(self) -> None:
-        """Wait until the address is not held. Raises: ConnectionAbortedError when the link is closed."""
-        while self._links.is_held(self._address):
+        """Wait until the port is not held. Raises: ConnectionAbortedError when the link is closed."""
+        while self._links.is_held(self._end_point.port):
             await self._links.change(self._closed)
             if self._closed.done():
-                raise ConnectionAbortedError(f"the link to {self._address[0]}:{self._address[1]} was closed")
+                raise ConnectionAbortedError(f"the link to {self._end_point.host}:{self._end_point.port} was closed")
 
     def close(self) -> None:
         if not self._closed.done():

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from spark_jobs import restore_topic
 from spark_jobs.archive.restore_options import parse_options
-from spark_jobs.archive.restore_plan import Archived, Place
+from spark_jobs.archive.restore_plan import Archived, Overlap, Place
 from spark_jobs.archive.restore_writer import Written
 from spark_jobs.common.job import JobError
+from spark_jobs.common.streaming_run import StopRequest
 from spark_jobs.restore_topic import end_line, plan_line, prepare_topics, progress_line
 
-ARCHIVED = Archived(place=Place("a", 0), records=3, first_offset=5, last_offset=9, first_ms=0, last_ms=61_500)
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ARCHIVED = Archived(
+    place=Place("a", 0), records=3, offsets=3, first_offset=5, last_offset=9, first_ms=0, last_ms=61_500
+)
 
 
 def test_a_plan_says_what_is_written_where() -> None:
@@ -115,3 +122,17 @@ def test_a_stop_waits_until_the_progress_stands_still(monkeypatch: pytest.Monkey
     now_s = 0.0
     restore_topic.wait_until_quiet(lambda: now_s)  # it never stands still
     assert now_s == restore_topic.FINISHING_LIMIT_S
+
+
+def test_an_archive_of_two_topics_of_one_name_is_refused_before_anything_is_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    overlap = Overlap(
+        place=Place("a", 0), offsets=3, first_offset=5, last_offset=9, older_until_ms=1_000, newer_from_ms=61_000
+    )
+    monkeypatch.setattr(restore_topic, "read_archive", lambda *_, **__: None)
+    monkeypatch.setattr(restore_topic, "summarized", lambda _: [ARCHIVED])
+    monkeypatch.setattr(restore_topic, "overlaps_of", lambda *_: [overlap])
+    monkeypatch.setattr(restore_topic, "Cluster", None)
+    with pytest.raises(JobError, match=r"^x has different records with the same offset"):
+        restore_topic.restore(cast("SparkSession", None), parse_options(["--archive", "x"]), StopRequest())

@@ -369,6 +369,30 @@ def test_what_cannot_be_restored_is_refused_with_one_line(
         run("--archive", str(tmp_path / "else"))
 
 
+def test_the_records_of_two_topics_of_one_name_are_not_merged(
+    spark: SparkSession, run: Run, source: Restorable, broker: Broker, unique: Callable[[str], str], tmp_path: Path
+) -> None:
+    """The archive of a topic that was created again, and went on archiving with --no-fail-on-data-loss."""
+    from pyspark.sql import functions as F
+
+    mixed = str(tmp_path / "mixed")
+    rows = spark.read.parquet(str(source.folder)).select("key", "value", "topic", "partition", "offset", "timestamp")
+    rows.write.parquet(mixed)
+    doubled = rows.where((F.col("partition") == 1) & (F.col("offset") < 10))
+    doubled.write.mode("append").parquet(mixed)
+    copy = unique("newer")
+    more = ("--archive", mixed, "--map-topic", f"{source.topic}={copy}", "--create-topic", "--group", copy)
+    run(*more, "--dry-run")  # rows of a file that is there twice: they are equal
+
+    later = doubled.withColumn("timestamp", F.col("timestamp") + F.expr("INTERVAL 1 DAY"))
+    later.write.mode("append").parquet(mixed)
+    with pytest.raises(JobError, match=rf"same offset, 10 of them in {source.topic}:1 \(offsets 0 to 9\): the topic"):
+        run(*more)
+    assert copy not in Admin(broker.bootstrap).topics()
+    run(*more, "--starting-timestamp", str(LONG_AGO_MS + RECORDS))
+    assert [each.offset for each in restored(read(broker.bootstrap, copy))] == list(range(10))
+
+
 def test_a_broker_that_is_not_there_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--archive", str(tmp_path / "none"), "--bootstrap-servers", "127.0.0.1:1"]) == 1
     assert capsys.readouterr().err == f"restore_topic: error: there is no archive {tmp_path / 'none'}\n"

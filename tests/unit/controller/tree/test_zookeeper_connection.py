@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import struct
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -28,7 +30,8 @@ class _Client:
     """What is used of KazooClient, and how it calls back."""
 
     def __init__(self, hosts: str, **options: Any) -> None:
-        self.hosts = hosts
+        self.hosts: Any = hosts
+        self.randomize_hosts = True
         self.options = options
         self.handler = options["handler"]
         self.state = KazooState.LOST
@@ -39,6 +42,7 @@ class _Client:
         self.calls: list[tuple[object, Any]] = []
         self.is_closed = False
         self._stopped = threading.Event()
+        self._connection: Any = SimpleNamespace(retry_sleeper=None, sasl_options=None)
 
     def add_listener(self, listener: Callable[[str], None]) -> None:
         self.listener = listener
@@ -335,3 +339,24 @@ def test_misleading_log_lines_of_kazoo_are_suppressed(caplog: pytest.LogCaptureF
     ):
         zookeeper_connection.logger.warning(words)
     assert caplog.messages == ["Connection dropped: refused"]
+
+
+@pytest.mark.parametrize("name", ["zk..example", f"{'z' * 64}.example", "zk.invalid"])
+@async_test
+async def test_a_name_that_cannot_be_resolved_is_passed_over(
+    name: str, made: list[_Client], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolve = socket.getaddrinfo
+
+    def without_name_server(host: str, *arguments: Any, **options: Any) -> Any:
+        if host == "zk.invalid":
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return resolve(host, *arguments, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", without_name_server)
+    _, kazoo, _ = connect(made)
+    kazoo.hosts = [(name, 2181), ("127.0.0.1", 2182)]
+    assert kazoo._connection._expand_client_hosts() == [("127.0.0.1", "127.0.0.1", 2182)]
+    assert f"Cannot resolve {name}: " in caplog.text
+    kazoo.hosts = [(name, 2181)]
+    assert kazoo._connection._expand_client_hosts() == [], "kazoo tries again until it is stopped"

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
 from spark_jobs.archive.restore_plan import (
     MAX_POSITIONS_BYTES,
+    Overlap,
     Place,
     PlaceMapping,
     TimeRange,
+    check_overlaps,
     config_warnings,
     missing_topics,
     partitions_needed,
@@ -37,6 +40,23 @@ def test_topics_that_are_not_there_are_named_and_those_too_small_refused() -> No
     assert missing_topics(needed, {"a": 3}) == {"b": 1}
     with pytest.raises(JobError, match=r"the topic a has 2 partitions and the restore needs 3: add partitions, or map"):
         missing_topics(needed, {"a": 2})
+
+
+def test_records_of_two_topics_of_one_name_are_refused_with_the_times_between_which_to_choose() -> None:
+    check_overlaps("./archive", [])
+    one = Overlap(
+        place=Place("a", 1), offsets=3, first_offset=5, last_offset=9, older_until_ms=59_000, newer_from_ms=61_000
+    )
+    with pytest.raises(JobError) as refused:
+        check_overlaps("./archive", [one])
+    assert str(refused.value) == (
+        "./archive has different records with the same offset, 3 of them in a:1 (offsets 5 to 9): the topic was "
+        "deleted and created again. Choose the newer one with --starting-timestamp, or the older one with "
+        "--ending-timestamp: the time at which it was created again. At these offsets, the older records are of "
+        "1970-01-01 00:00:59 at the latest, the newer ones of 1970-01-01 00:01:01 at the earliest"
+    )
+    with pytest.raises(JobError, match=r"in a:0 \(offsets 5 to 9\), and in 1 more partitions: the topic was deleted"):
+        check_overlaps("./archive", [one, replace(one, place=Place("a", 0))])
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from odradek.protocol.records.control import ControlRecordType
+from odradek.protocol.records.layout import MAGIC_POSITION
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.log.unified_log import UnifiedLog
-from spark_jobs.kafka_log.errors import DataLossError, KafkaLogError
+from spark_jobs.kafka_log.errors import CorruptLogFileError, DataLossError, KafkaLogError
 from spark_jobs.kafka_log.options import parse_options
 from spark_jobs.kafka_log.segment_reader import read_task
 from spark_jobs.kafka_log.stream_offsets import StreamOffsets, TopicOffsets
@@ -136,6 +137,59 @@ def test_a_topic_that_is_made_again_is_a_loss_and_then_another_one(
     assert "its end went back from 3 to 1" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
+def test_the_high_watermark_of_a_deleted_topic_is_not_that_of_the_new_one(
+    tmp_path: Path, isolation: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A broker checkpoints high watermarks every few seconds: until then the file has that of the deleted topic."""
+    log = log_with(tmp_path, b"a", b"b", b"c")
+    log.assign_topic_id(b"\x01" * 16)
+    write_high_watermark(tmp_path, 3)
+    strict, lenient = (
+        Stream(tmp_path, startingOffset="earliest", isolationLevel=isolation, failOnDataLoss=loss)
+        for loss in ("true", "false")
+    )
+    assert strict.batch() == lenient.batch() == [0, 1, 2]
+    shutil.rmtree(tmp_path / "topic-0")
+    log = log_with(tmp_path, b"new")
+    log.assign_topic_id(b"\x02" * 16)
+    assert Stream(tmp_path, isolationLevel=isolation).start == {"topic": {"0": 1}}
+    with pytest.raises(DataLossError, match="topic-0: its end went back from 3 to 1"):
+        strict.batch()
+    assert lenient.batch() == []
+    assert "its end went back from 3 to 1" in capsys.readouterr().err
+    append_transactional(log, 1, b"open", sequence=0)
+    append(log, b"newer")
+    write_high_watermark(tmp_path, 3)
+    assert lenient.batch() == ([1, 2] if isolation == "read_uncommitted" else [])
+
+
+def test_a_log_that_was_cut_below_what_was_read_is_a_loss(tmp_path: Path) -> None:
+    """An unclean election, or a disk that lost its last writes; the checkpoint may be older than the cut."""
+    log = log_with(tmp_path, b"a", b"b", b"c")
+    write_high_watermark(tmp_path, 3)
+    streams = [Stream(tmp_path, startingOffset="earliest") for _ in range(2)]
+    assert [stream.batch() for stream in streams] == [[0, 1, 2], [0, 1, 2]]
+    log.truncate_to(2)
+    with pytest.raises(DataLossError, match="topic-0: its end went back from 3 to 2"):
+        streams[0].batch()
+    write_high_watermark(tmp_path, 2)
+    with pytest.raises(DataLossError, match="topic-0: its end went back from 3 to 2"):
+        streams[1].batch()
+
+
+def test_bytes_that_are_no_batch_do_not_end_a_log(tmp_path: Path) -> None:
+    """The stream would wait before them without a word."""
+    log = log_with(tmp_path, b"a", b"b", b"c")
+    write_high_watermark(tmp_path, 3)
+    path = Path(log.dir, f"{0:020d}.log")
+    content = bytearray(path.read_bytes())
+    content[len(content) // 3 + MAGIC_POSITION] = 9
+    path.write_bytes(content)
+    with pytest.raises(CorruptLogFileError, match="Invalid magic found in record: 9"):
+        Stream(tmp_path, startingOffset="earliest").batch()
+
+
 def test_a_partition_that_is_gone_is_a_loss(tmp_path: Path) -> None:
     log_with(tmp_path, b"a")
     log_with(tmp_path, b"a", partition=1)
@@ -196,8 +250,8 @@ def test_read_committed_follows_the_last_stable_offset_without_reading_twice(
     write_high_watermark(tmp_path, log.log_end_offset)
     stream.restart()
     assert stream.batch() == [6]
-    progress = next(iter(stream.offsets._transactions.values()))
-    assert progress.offset == log.log_end_offset
+    progress = next(iter(stream.offsets._progress.values()))
+    assert progress.transactions.offset == log.log_end_offset
     with files_opened(monkeypatch) as names:
         stream.offsets.latest()
     assert len(names) <= 1, "nothing is new: no more than a look at the end"

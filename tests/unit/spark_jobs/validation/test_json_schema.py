@@ -164,3 +164,40 @@ def test_a_schema_that_cannot_be_used_is_refused_with_one_line(
         read_schema(str(file), "--schema")
     assert str(refused.value).startswith("--schema: ")
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("items", "is_unique"),
+    [
+        ("[]", True),
+        ('[1, true, 0, false, null, "1", "true", [], {}, [1], {"1": 1}, 1.5]', True),
+        ("[1, 2, 1.0]", False),
+        ("[0, -0.0]", False),
+        ("[1e300, 1e300]", False),
+        ("[1e999, -1e999]", True),
+        ("[[1, true], [1, 1]]", True),
+        ('[[1, {"a": 1, "b": [2]}], [1, {"b": [2.0], "a": 1}]]', False),
+        ('[{"a": "b"}, {"a,b": ""}, {"a": "c"}]', True),
+        ('["\\u00e9", "\u00e9"]', False),
+    ],
+)
+@pytest.mark.parametrize("draft", ["http://json-schema.org/draft-04/schema#", None])
+def test_items_are_unique_as_json_schema_has_it(items: str, is_unique: bool, draft: str | None) -> None:
+    schema = {"uniqueItems": True} | ({} if draft is None else {"$schema": draft})
+    assert kind(rules(schema).verdict(None, items.encode())) == (None if is_unique else "value breaks /uniqueItems")
+    assert rules(schema | {"uniqueItems": False}).verdict(None, items.encode()) is None
+    assert rules(schema).verdict(None, b"3") is None
+
+
+@pytest.mark.parametrize("item", ['{{"a": {}}}', "{}"])
+def test_many_items_are_not_compared_each_with_all_others(item: str) -> None:
+    """Objects cannot be sorted; the numbers all have the same hash. Each with all: minutes, or hours."""
+    numbers = (number * (2**61 - 1) for number in range(30_000))
+    record = f"[null,{','.join(item.format(number) for number in numbers)}]"
+    draft = "https://json-schema.org/draft/2020-12/schema"
+    schema = {
+        "$schema": draft,
+        "properties": {"deep": {"$ref": "#/$defs/set"}},
+        "$defs": {"set": {"uniqueItems": True}},
+    }
+    assert rules(schema).verdict(None, f'{{"deep": {record}}}'.encode()) is None

@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from confluent_kafka import Producer
@@ -18,6 +18,10 @@ from odradek.testing.cluster.cluster_broker import ClusterBroker
 from odradek.testing.errors import BrokerStopped, WaitTimedOut
 from tests.support.waiting import eventually
 
+if TYPE_CHECKING:
+    from odradek.testing.cluster.cluster_questions import ClusterView
+    from odradek.testing.node.settings import SettingValue
+
 BROKERS = {0, 1, 2}
 
 
@@ -28,10 +32,10 @@ def cluster() -> Iterator[Cluster]:
         yield cluster
 
 
-def _create(cluster: Cluster, topic: str) -> None:
+def _create(cluster: Cluster, topic: str, replicas: set[int] = BROKERS) -> None:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
-    admin.create_topics([NewTopic(topic, 1, 3)])[topic].result(20)
-    cluster.wait_for_in_sync_replicas(topic, replicas=BROKERS)
+    admin.create_topics([NewTopic(topic, 1, len(replicas))])[topic].result(20)
+    cluster.wait_for_in_sync_replicas(topic, replicas=replicas)
 
 
 def test_brokers_know_each_other(cluster: Cluster) -> None:
@@ -80,6 +84,86 @@ def test_a_follower_that_is_cut_off_leaves_the_isr_and_comes_back(cluster: Clust
     cluster.wait_for_in_sync_replicas("t", replicas=BROKERS)
 
 
+def test_a_cluster_that_is_cut_settles_on_the_side_of_the_controller(cluster: Cluster) -> None:
+    """The other side hears of nothing: it is not waited for."""
+    controller = cluster.controller
+    stopped, alone = sorted(BROKERS - {controller})
+    cluster.partition([alone], BROKERS - {alone})
+    cluster.stop_broker(stopped)
+    assert _known(cluster, controller) == {controller, alone}
+    assert _known(cluster, alone) == BROKERS
+    assert cluster.wait_for_leader("t", other_than=stopped) != stopped
+    cluster.start_broker(stopped)
+    assert _known(cluster, stopped) == BROKERS
+    cluster.heal()
+    cluster.wait_until_settled()
+    cluster.wait_for_in_sync_replicas("t", replicas=BROKERS)
+
+
+def test_a_broker_without_the_metadata_service_is_not_waited_for(cluster: Cluster) -> None:
+    controller = cluster.controller
+    stopped, alone = sorted(BROKERS - {controller})
+    cluster.partition([alone], BROKERS - {alone}, without_zookeeper=[alone])
+    cluster.stop_broker(stopped)
+    assert stopped not in _known(cluster, controller)
+    assert _known(cluster, alone) == BROKERS
+    cluster.start_broker(stopped)
+    cluster.heal()
+    cluster.wait_until_settled()
+    assert [_known(cluster, each) for each in sorted(BROKERS)] == [BROKERS] * 3
+    cluster.wait_for_in_sync_replicas("t", replicas=BROKERS)
+
+
+def test_the_side_of_the_controller_is_asked(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other one is larger, and knows an older state, or none."""
+    controller = cluster.controller
+    cluster.move_leader("t", to=controller)
+    asked: set[int] = set()
+    ask = ClusterBroker.ask
+
+    def recorded(broker: ClusterBroker, name: str, **arguments: object) -> object:
+        if name != "hold_links":
+            asked.add(broker.id)
+        return ask(broker, name, **arguments)
+
+    monkeypatch.setattr(ClusterBroker, "ask", recorded)
+    cluster.partition([controller], BROKERS - {controller})
+    assert cluster.controller == controller
+    assert cluster.leader("t") == controller
+    assert controller in cluster.in_sync_replicas("t")
+    assert asked == {controller}
+    cluster.heal()
+    cluster.wait_for_in_sync_replicas("t", replicas=BROKERS)
+
+
+def test_brokers_that_are_not_there_cannot_be_cut_off(cluster: Cluster) -> None:
+    with pytest.raises(ValueError, match=r"\[7, 8\] are not brokers of the cluster, which has \[0, 1, 2\]"):
+        cluster.partition([0, 7], [1], without_zookeeper=[8])
+
+
+def _known(cluster: Cluster, broker_id: int) -> set[int]:
+    return set(cast("ClusterView", cluster.brokers[broker_id].ask("cluster_view")).brokers)
+
+
+def test_brokers_are_cut_off_on_the_listener_that_they_have_for_one_another() -> None:
+    config: dict[str, SettingValue] = {
+        "listeners": "CLIENTS://127.0.0.1:0,BROKERS://127.0.0.1:0",
+        "listener.security.protocol.map": "CLIENTS:PLAINTEXT,BROKERS:PLAINTEXT",
+        "inter.broker.listener.name": "BROKERS",
+        "replica.lag.time.max.ms": 1000,
+        "replica.fetch.wait.max.ms": 100,
+    }
+    with Cluster(2, config, own_process=False) as cluster:
+        _create(cluster, "t", {0, 1})
+        controller = cluster.controller
+        cluster.move_leader("t", to=controller)
+        cluster.partition([0], [1])
+        producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": "1"})
+        producer.produce("t", b"the other one does not get this record")
+        assert producer.flush(10) == 0
+        cluster.wait_for_in_sync_replicas("t", replicas={controller})
+
+
 @pytest.mark.parametrize("end", [Cluster.resume, Cluster.stop_broker])
 def test_a_paused_broker_goes_on_in_the_network_of_that_time(
     end: Callable[[Cluster, int], None], cluster: Cluster, monkeypatch: pytest.MonkeyPatch
@@ -89,7 +173,7 @@ def test_a_paused_broker_goes_on_in_the_network_of_that_time(
 
     def recorded(broker: ClusterBroker, name: str, **arguments: object) -> object:
         if name == "hold_links" and broker.id == 0:
-            held.append(cast("tuple[object, ...]", arguments["addresses"]))
+            held.append(cast("tuple[object, ...]", arguments["ports"]))
         return ask(broker, name, **arguments)
 
     monkeypatch.setattr(ClusterBroker, "ask", recorded)

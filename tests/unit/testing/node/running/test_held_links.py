@@ -10,7 +10,6 @@ from odradek.testing.node.running.held_links import HeldLinks
 from tests.support.async_test import async_test
 
 END_POINT = EndPoint(host="h", port=1, listener_name="PLAINTEXT", security_protocol=SecurityProtocol.PLAINTEXT)
-ADDRESS = ("h", 1)
 
 
 class _Inner:
@@ -49,14 +48,14 @@ async def _turns() -> None:
 
 
 @async_test
-async def test_a_request_to_a_held_address_is_not_sent_before_the_release() -> None:
+async def test_a_request_to_a_held_port_is_not_sent_before_the_release() -> None:
     links = HeldLinks()
     link, inner = _link(links)
-    links.hold([ADDRESS])
+    links.hold([END_POINT.port])
     asked = _ask(link)
     await _turns()
     assert inner.sent == 0
-    links.hold([("h", 2)])
+    links.hold([END_POINT.port + 1])
     await _turns()
     assert inner.sent == 1
     inner.answer.set_result(ApiVersionsResponse())
@@ -64,12 +63,12 @@ async def test_a_request_to_a_held_address_is_not_sent_before_the_release() -> N
 
 
 @async_test
-async def test_an_answer_from_a_held_address_is_held() -> None:
+async def test_an_answer_from_a_held_port_is_held() -> None:
     links = HeldLinks()
     link, inner = _link(links)
     asked = _ask(link)
     await _turns()
-    links.hold([ADDRESS])
+    links.hold([END_POINT.port])
     inner.answer.set_result(ApiVersionsResponse())
     await _turns()
     assert not asked.done()
@@ -81,7 +80,7 @@ async def test_an_answer_from_a_held_address_is_held() -> None:
 async def test_what_is_held_times_out_or_ends_with_the_link() -> None:
     links = HeldLinks()
     link, inner = _link(links)
-    links.hold([ADDRESS])
+    links.hold([END_POINT.port])
     with pytest.raises(TimeoutError):
         await _ask(link, timeout_ms=10)
     asked = _ask(link)
