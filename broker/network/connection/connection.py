@@ -4,7 +4,8 @@ Order. Apache Kafka mutes a connection from the moment it dispatches a request u
 the same, with one exception: while a Produce only waits for replicas (`ctx.may_pipeline`; its append is done), the next
 Produce is applied and then waits too. Requests are always *applied* in order. Responses are sent in order: a finished
 response stays in its context until the earlier ones are sent. Any other request that waits (Fetch, JoinGroup, commit,
-auto-creation, authentication) holds the connection: the next request is not even decoded.
+auto-creation, authentication) holds the connection: the next request is not even decoded. It is handled in a later turn
+of the loop, for what answers the one before is often the handling of another request, which must not lead to a third.
 
 Back-pressure, in both directions. A held connection buffers at most one whole frame, `READ_AHEAD_BYTES` and one chunk;
 then reading is paused. Unanswered requests are limited in number and bytes (`MAX_PIPELINED_*`). While the peer does not
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
     from odradek.timer.sliced_work import Steps
     from odradek.timer.task import TimerTask
 
-
 ANONYMOUS: Final = "User:ANONYMOUS"
 
 READ_AHEAD_BYTES: Final = 64 * 1024
@@ -77,7 +77,6 @@ class Connection(asyncio.Protocol):
     __slots__ = (
         "_close_detail",
         "_close_reason",
-        "_deferred_flush",
         "_frames",
         "_has_ended",
         "_idle_task",
@@ -85,6 +84,7 @@ class Connection(asyncio.Protocol):
         "_in_flight_bytes",
         "_is_processing",
         "_is_reading_paused",
+        "_is_scheduled",
         "_next_frame",
         "_owner",
         "_reset",
@@ -125,7 +125,7 @@ class Connection(asyncio.Protocol):
         self._in_flight: deque[RequestContext] = deque()
         """Requests that are dispatched and whose response is not sent, oldest first."""
         self._in_flight_bytes = 0
-        self._is_processing = self._is_reading_paused = self._deferred_flush = False
+        self._is_processing = self._is_reading_paused = self._is_scheduled = False
         self._has_ended = False
         """Nothing more will be received."""
         self._reset: str | None = None
@@ -260,8 +260,7 @@ class Connection(asyncio.Protocol):
 
     def _ready(self, ctx: RequestContext, sender: ResponseSender) -> None:
         """Send the responses that are ready, from the oldest request on."""
-        ctx.is_ready = True
-        in_flight = self._in_flight
+        ctx.is_ready, in_flight = True, self._in_flight
         if ctx is not in_flight[0]:
             return
         urgent = False
@@ -282,9 +281,10 @@ class Connection(asyncio.Protocol):
         if self._is_processing:
             return
         if in_flight:  # the event that completed this request often completes the next ones too: one write for all
-            self._flush_soon()
+            self._process_soon()
         elif self._frames.buffered or self._next_frame is not None or self._has_ended or self._is_reading_paused:
-            self._process()
+            self.flush_answers()
+            self._process_soon()
         else:
             self.last_active_ms = self._owner.clock.monotonic_ms()
             if not urgent:
@@ -298,7 +298,8 @@ class Connection(asyncio.Protocol):
                 self._report_sent(sender)
 
     def proceed(self) -> None:
-        self._process()
+        if not self._is_processing:
+            self._process_soon()
 
     def close(self, reason: str, *, reset: bool = False) -> None:
         if reset and self._transport is not None:
@@ -317,8 +318,7 @@ class Connection(asyncio.Protocol):
 
     def allow_frames(self, max_frame_bytes: int, *, takes_memory: bool = True) -> None:
         """Replace the limit of frames. `takes_memory`: they take memory of the pool."""
-        self._frames.max_size = max_frame_bytes
-        self._frames.takes_memory = takes_memory
+        self._frames.max_size, self._frames.takes_memory = max_frame_bytes, takes_memory
 
     def transport_info(self, name: str) -> object:
         return None if self._transport is None else self._transport.get_extra_info(name)
@@ -387,7 +387,7 @@ class Connection(asyncio.Protocol):
                     break
                 if now_ms - started_ms >= MAX_TURN_MS:
                     self._next_frame = request
-                    owner.call_soon(self._process)
+                    self._process_soon()
                     break
                 self._next_frame = None
                 owner.dispatch(self, request, now_ms)
@@ -490,11 +490,11 @@ class Connection(asyncio.Protocol):
             self._is_reading_paused = True
             self._transport.pause_reading()
 
-    def _flush_soon(self) -> None:
-        if not self._deferred_flush:
-            self._deferred_flush = True
-            self._owner.call_soon(self._deferred_process)
+    def _process_soon(self) -> None:
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._owner.call_soon(self._process_scheduled)
 
-    def _deferred_process(self) -> None:
-        self._deferred_flush = False
+    def _process_scheduled(self) -> None:
+        self._is_scheduled = False
         self._process()

@@ -49,6 +49,7 @@ def test_answer_is_sent_to_a_client_that_has_only_stopped_writing(link: Link, ha
     assert not link.transport.is_aborted
     answer(handlers.waiting.pop())
     assert answered(link) == [1]
+    handlers.run_soon()
     assert link.transport.is_aborted
     link.connection.connection_lost(None)
     assert handlers.closed == [(CloseReason.CLIENT_CLOSED, "")]
@@ -59,6 +60,7 @@ def test_requests_behind_one_that_waits_are_applied_after_the_end(link: Link, ha
     link.end()
     assert handlers.applied == [1]
     answer(handlers.waiting.pop())
+    handlers.run_soon()
     assert handlers.applied == [1, 2, 3]
     for ctx in list(handlers.waiting):
         answer(ctx)
@@ -67,6 +69,7 @@ def test_requests_behind_one_that_waits_are_applied_after_the_end(link: Link, ha
     assert not link.transport.is_aborted
     answer(handlers.waiting.pop())
     assert answered(link) == [1, 2, 3, 4]
+    handlers.run_soon()
     assert link.transport.is_aborted
 
 
@@ -126,6 +129,7 @@ def test_reading_is_left_alone_after_the_end(link: Link, handlers: Handlers) -> 
     assert link.transport.is_reading
     link.end()
     answer(handlers.waiting.pop())
+    handlers.run_soon()
     assert handlers.applied == [1, 2]
 
 
