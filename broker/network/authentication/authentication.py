@@ -155,7 +155,7 @@ class Authentication:
                 self._connection.allow_frames(self._owner.config.sasl_server_max_receive_size, takes_memory=False)
             elif authenticator.is_expired(now_ns):
                 self._counts.expired_connections_killed += 1
-                self._connection.abort(CloseReason.SESSION_EXPIRED)
+                self._connection.close_after_answers(CloseReason.SESSION_EXPIRED)
                 return True
             else:
                 return False
@@ -209,7 +209,7 @@ class Authentication:
             self._fail(ctx, error)
         elif isinstance(error, InvalidPacket):
             reason = str(error)[:_LOGGED_CHARACTERS]
-            connection.abort(CloseReason.INVALID_REQUEST, f"{reason}, before authentication")
+            connection.close_after_answers(CloseReason.INVALID_REQUEST, f"{reason}, before authentication", ctx)
         else:
             logger.warning(
                 "Unexpected error from /%s:%d; closing connection",
@@ -217,7 +217,8 @@ class Authentication:
                 connection.client_port,
                 exc_info=error,
             )
-            connection.abort(CloseReason.INVALID_REQUEST, "an unexpected error, before authentication")
+            detail = "an unexpected error, before authentication"
+            connection.close_after_answers(CloseReason.INVALID_REQUEST, detail, ctx)
 
     def _answer(self, ctx: RequestContext, answer: bytes | None) -> None:
         if self._authenticator.is_complete:

@@ -34,6 +34,7 @@ from odradek.protocol.codec.codec import let_go
 from odradek.protocol.codec.field import BYTES_TYPES
 
 if TYPE_CHECKING:
+    from collections import deque
     from collections.abc import Callable
 
     from odradek.broker.network.frames.memory_pool import Memory
@@ -49,6 +50,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+MAX_PIPELINED_REQUESTS: Final = 128
+"""Produce requests of one connection waiting for replicas at the same time."""
+
+MAX_PIPELINED_BYTES: Final = 32 * 1024 * 1024
+"""Bytes of their frames."""
+
+_PRODUCE_KEY: Final = b"\x00\x00"
 _NOT_YET: Final = -1
 
 
@@ -101,8 +109,11 @@ class ClientConnection(Protocol):
     def proceed(self) -> None:
         """Dispatch the next request if it need not wait for unanswered ones."""
 
+    def refuse(self, ctx: RequestContext, reason: str) -> None:
+        """Close the connection in place of an answer to `ctx`, when the requests before it are answered."""
+
     def close(self, reason: str, *, reset: bool = False) -> None:
-        """Close the connection. Requests in flight go on; their responses are dropped. `reset`: with a RST."""
+        """Close the connection at once. Requests in flight go on; their responses are dropped. `reset`: with a RST."""
 
 
 class RequestContext:
@@ -207,14 +218,18 @@ class RequestContext:
         self.connection.flush_answers()
 
     def close_connection(self, response: Response | None = None, *, reset: bool = False) -> None:
-        """Close the connection instead of replying: reports an error to a client that expects no response.
+        """Close the connection instead of replying: reports an error to a client that expects no response. Earlier
+        requests are answered first; not with `reset`.
 
         `response` has the errors, for observers; it is not sent.
         """
         self._made(response)
         if self.times is not None:
             self.times.completed(self)
-        self.connection.close("request refused", reset=reset)
+        if reset:
+            self.connection.close("request refused", reset=True)
+        else:
+            self.connection.refuse(self, "request refused")
 
     def _let_go(self) -> None:
         if self.elements is not None and self.slices is not None:
@@ -228,6 +243,25 @@ class RequestContext:
             self.counter.count_response(self, response)
         if self.times is not None:
             self.times.response_made(self, response)
+
+
+def may_follow(in_flight: deque[RequestContext], in_flight_bytes: int, request: memoryview) -> bool:
+    """Whether a request may be applied while others of its connection are in flight."""
+    return (
+        in_flight[-1].may_pipeline
+        and bytes(request[:2]) == _PRODUCE_KEY
+        and len(in_flight) < MAX_PIPELINED_REQUESTS
+        and in_flight_bytes + len(request) <= MAX_PIPELINED_BYTES
+    )
+
+
+def drop_from(in_flight: deque[RequestContext], ctx: RequestContext) -> None:
+    """Drop a request and those behind it: none of them will be answered any more."""
+    dropped = None
+    while dropped is not ctx:
+        dropped = in_flight.pop()
+        if dropped.times is not None and dropped.is_answered:
+            dropped.times.completed(dropped)
 
 
 class RequestObserver(Protocol):

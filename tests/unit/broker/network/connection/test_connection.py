@@ -5,12 +5,11 @@ import struct
 import pytest
 
 from odradek.broker.network.connection.connection import (
-    MAX_PIPELINED_BYTES,
-    MAX_PIPELINED_REQUESTS,
     MAX_TURN_MS,
     READ_AHEAD_BYTES,
     Connection,
 )
+from odradek.broker.network.requests.request import MAX_PIPELINED_BYTES, MAX_PIPELINED_REQUESTS
 from odradek.broker.network.sockets.close_reason import CloseReason
 from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from odradek.protocol.messages.heartbeat import HeartbeatResponse
