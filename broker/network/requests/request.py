@@ -5,7 +5,8 @@ the responses in the order of the requests. Until then the connection is held: i
 unless the handler has set `may_pipeline` (only Produce does, after its append; see `network/connection/connection.py`).
 
 The records of a decoded request are views of the frame it came in. The frame is never reused or overwritten while a
-view of it exists, so a handler may keep views as long as it likes; they keep the memory of the frame.
+view of it exists, so a handler may keep views as long as it likes; they keep the memory of the frame. A Produce that
+waits for replicas keeps none.
 
 Parts that watch requests (metrics, the request log, request quotas) are `RequestObserver`s. Without them a request
 costs one test for None at each of its moments. With them, the dispatcher gives each request its `RequestTimes`. Kafka's
