@@ -231,7 +231,7 @@ class Dispatcher:
                     observer = sampled if observer is None else RequestObservers((observer, sampled))
             times = None if observer is None else RequestTimes(observer, self._now_ns, self._now_ns(), frame[position:])
             if not connection.is_authenticated:
-                connection.abort(CloseReason.NOT_AUTHENTICATED, f"{header} before authentication")
+                connection.close_after_answers(CloseReason.NOT_AUTHENTICATED, f"{header} before authentication")
                 return
             if len(frame) <= LARGE_FRAME_BYTES:
                 request = route.decoder.decode(frame, header.api_version, position)
@@ -253,7 +253,7 @@ class Dispatcher:
             self._refuse_version(connection, unsupported, received_ms, len(frame))
             return
         except DecodeError as error:
-            connection.abort(CloseReason.INVALID_REQUEST, str(error))
+            connection.close_after_answers(CloseReason.INVALID_REQUEST, str(error))
             return
         ctx = RequestContext(header, connection, received_ms, len(frame))
         if times is None:
@@ -281,7 +281,7 @@ class Dispatcher:
     def _give_up(self, ctx: RequestContext, reason: str) -> None:
         if ctx.memory is not None:
             ctx.memory.release()
-        ctx.connection.close(reason)
+        ctx.connection.refuse(ctx, reason)
 
     def _decode_and_handle(
         self, connection: Connection, route: Route, ctx: RequestContext, frame: memoryview, position: int
@@ -293,7 +293,7 @@ class Dispatcher:
         try:
             request = yield from decode_in_steps(route.request_type, frame, ctx.header.api_version, position)
         except DecodeError as error:
-            connection.abort(CloseReason.INVALID_REQUEST, str(error))
+            connection.close_after_answers(CloseReason.INVALID_REQUEST, str(error), ctx)
             if ctx.memory is not None:
                 ctx.memory.release()
             return
@@ -432,7 +432,7 @@ class Dispatcher:
         self, connection: Connection, error: UnsupportedVersionError, received_ms: int, size: int
     ) -> None:
         if not error.is_api_versions:
-            connection.abort(CloseReason.INVALID_REQUEST, str(error))
+            connection.close_after_answers(CloseReason.INVALID_REQUEST, str(error))
             return
         from odradek.broker.apis.connection.api_versions import unsupported_version_response
 

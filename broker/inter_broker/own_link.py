@@ -89,6 +89,9 @@ class _Caller:
     def proceed(self) -> None:
         """There is no next request."""
 
+    def refuse(self, ctx: RequestContext, reason: str) -> None:
+        self.close(reason)
+
     def close(self, reason: str, *, reset: bool = False) -> None:
         if not self.answer.done():
             self.answer.set_exception(ConnectionAbortedError(reason))

@@ -223,6 +223,30 @@ def _append(
     # Appended: the next Produce of this connection may be applied while this one waits for its replicas. Not with a
     # quota, which may mute the connection when this one is answered.
     ctx.may_pipeline = not broker.quotas.produce.is_enabled
+    if not ctx.is_answered:
+        yield from _clear_partition_records(request)
+
+
+def _clear_partition_records(request: ProduceRequest) -> Steps:
+    """Drop the records of a request that waits. They are appended, and would keep the whole frame in memory.
+
+    A long array is a part of the frame, and goes as a whole. The names that stay are for an error of the answer.
+
+    Kafka: ProduceRequest.clearPartitionRecords.
+    """
+    if not isinstance(request.topic_data, list):
+        request.topic_data = []
+    named = 0
+    for topic in request.topic_data:
+        if not isinstance(topic.partition_data, list):
+            topic.partition_data = []
+        if not topic.partition_data:
+            yield None
+        for part in topic.partition_data:
+            part.records = None
+            named += 1
+            if named % SMALL_REQUEST_PARTITIONS == 0:
+                yield None
 
 
 def _checked(records: memoryview | bytes | object, version: int, is_transactional_request: bool) -> Checked:

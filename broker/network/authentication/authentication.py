@@ -170,7 +170,7 @@ class Authentication:
                 self._connection.allow_frames(self._max_receive_bytes, takes_memory=False)
             elif authenticator.is_expired(now_ns):
                 self._counts.expired_connections_killed += 1
-                self._connection.abort(CloseReason.SESSION_EXPIRED)
+                self._connection.close_after_answers(CloseReason.SESSION_EXPIRED)
                 return True
             else:
                 return False
@@ -224,7 +224,7 @@ class Authentication:
             self._fail(ctx, error)
         elif isinstance(error, InvalidPacket):
             reason = str(error)[:_LOGGED_CHARACTERS]
-            connection.abort(CloseReason.INVALID_REQUEST, f"{reason}, before authentication")
+            connection.close_after_answers(CloseReason.INVALID_REQUEST, f"{reason}, before authentication", ctx)
         else:
             logger.warning(
                 "Unexpected error from /%s:%d; closing connection",
@@ -232,7 +232,8 @@ class Authentication:
                 connection.client_port,
                 exc_info=error,
             )
-            connection.abort(CloseReason.INVALID_REQUEST, "an unexpected error, before authentication")
+            detail = "an unexpected error, before authentication"
+            connection.close_after_answers(CloseReason.INVALID_REQUEST, detail, ctx)
 
     def _answer(self, ctx: RequestContext, answer: bytes | None) -> None:
         if self._authenticator.is_complete:

@@ -4,7 +4,8 @@ Order. Apache Kafka mutes a connection from the moment it dispatches a request u
 the same, with one exception: while a Produce only waits for replicas (`ctx.may_pipeline`; its append is done), the next
 Produce is applied and then waits too. Requests are always *applied* in order. Responses are sent in order: a finished
 response stays in its context until the earlier ones are sent. Any other request that waits (Fetch, JoinGroup, commit,
-auto-creation, authentication) holds the connection: the next request is not even decoded.
+auto-creation, authentication) holds the connection: the next request is not even decoded. It is handled in a later turn
+of the loop, for what answers the one before is often the handling of another request, which must not lead to a third.
 
 Back-pressure, in both directions. A held connection buffers at most one whole frame, `READ_AHEAD_BYTES` and one chunk;
 then reading is paused. Unanswered requests are limited in number and bytes (`MAX_PIPELINED_*`). While the peer does not
@@ -17,7 +18,9 @@ End. Everything received before the end of the stream is applied and answered, i
 the connection is closed. The last records of a producer with acks=0 that closes its socket are written only so, and a
 client may have shut down only its writing side. After a reset no response can be sent: requests are applied up to the
 first one that has a response, as in Apache Kafka, where the write of that response fails. All limits apply to such a
-connection too. TLS begins before the connection. With SASL each frame goes first to `authentication`; frames are small.
+connection too. An invalid frame, or a request that closes the connection in place of an answer, does so when the
+earlier requests are answered: Apache Kafka has not read it before. TLS begins before the connection. With SASL each
+frame goes first to `authentication`; frames are small.
 
 Kafka: KafkaChannel, Selector, Processor.
 """
@@ -35,40 +38,31 @@ from odradek.broker.network.frames.frame_assembler import FrameAssembler, FrameS
 from odradek.broker.network.frames.large_frame_receiver import LargeFrameReceiver
 from odradek.broker.network.frames.memory_pool import ConnectionMemory
 from odradek.broker.network.requests.large_requests import keeping_place
+from odradek.broker.network.requests.request import MAX_PIPELINED_REQUESTS, drop_from, may_follow
 from odradek.broker.network.requests.request_observer import complete_all
 from odradek.broker.network.requests.throttles import Throttles
-from odradek.broker.network.responses.response_sender import FileRegion, ResponseSender, retaining
+from odradek.broker.network.responses.response_sender import ResponseSender, answer_in_steps
 from odradek.broker.network.sockets.close_reason import CloseReason
 from odradek.broker.network.sockets.direct_socket import end_with_reset
 from odradek.broker.network.sockets.host_addresses import host_and_port
 from odradek.controller.model.broker_info import SecurityProtocol
-from odradek.protocol.codec.codec import EncodeError, TooLargeError, elements_in_steps, let_go
-from odradek.protocol.framing import frame
-from odradek.protocol.headers import encode_response_frame, encode_response_in_steps
+from odradek.protocol.codec.codec import EncodeError, TooLargeError
+from odradek.protocol.headers import encode_response_frame
 
 if TYPE_CHECKING:
     from odradek.broker.network.connection.connection_owner import Authentication, ConnectionOwner
     from odradek.broker.network.requests.request import RequestContext
+    from odradek.protocol.codec.codec import Part
     from odradek.protocol.codec.schema import Response
-    from odradek.timer.sliced_work import Steps
     from odradek.timer.task import TimerTask
-
 
 ANONYMOUS: Final = "User:ANONYMOUS"
 
 READ_AHEAD_BYTES: Final = 64 * 1024
 """Bytes that a held connection buffers before its reading is paused."""
 
-MAX_PIPELINED_REQUESTS: Final = 128
-"""Produce requests of one connection waiting for replicas at the same time."""
-
-MAX_PIPELINED_BYTES: Final = 32 * 1024 * 1024
-"""Bytes of their frames, which may stay in memory until they are answered."""
-
 MAX_TURN_MS: Final = 10
 """After this time the connection lets the event loop run other callbacks."""
-
-_PRODUCE_KEY: Final = b"\x00\x00"
 
 
 class Connection(asyncio.Protocol):
@@ -77,7 +71,7 @@ class Connection(asyncio.Protocol):
     __slots__ = (
         "_close_detail",
         "_close_reason",
-        "_deferred_flush",
+        "_ending",
         "_frames",
         "_has_ended",
         "_idle_task",
@@ -85,6 +79,7 @@ class Connection(asyncio.Protocol):
         "_in_flight_bytes",
         "_is_processing",
         "_is_reading_paused",
+        "_is_scheduled",
         "_next_frame",
         "_owner",
         "_reset",
@@ -125,7 +120,7 @@ class Connection(asyncio.Protocol):
         self._in_flight: deque[RequestContext] = deque()
         """Requests that are dispatched and whose response is not sent, oldest first."""
         self._in_flight_bytes = 0
-        self._is_processing = self._is_reading_paused = self._deferred_flush = False
+        self._is_processing = self._is_reading_paused = self._is_scheduled = False
         self._has_ended = False
         """Nothing more will be received."""
         self._reset: str | None = None
@@ -137,6 +132,8 @@ class Connection(asyncio.Protocol):
         """Monotonic time of the last bytes received or sent; of the acceptance while there were none."""
         self._idle_task: TimerTask | None = None
         self._close_reason, self._close_detail = cast("CloseReason | None", None), ""
+        self._ending: tuple[CloseReason, str] | None = None
+        """Why the connection is closed when the requests in flight are answered."""
         self._transport: asyncio.Transport | None = None
         self._sender: ResponseSender | None = None
         self.listener_name, self.security_protocol = listener_name, security_protocol
@@ -191,6 +188,8 @@ class Connection(asyncio.Protocol):
         sender.discard()
         if self._close_reason is not None:
             self._release(self._close_reason)
+        elif self._ending is not None:
+            self.abort(*self._ending)
         elif exc is None and not self.security_protocol.has_tls:
             self.abort(CloseReason.CLIENT_CLOSED)
         elif was_unsent:
@@ -212,79 +211,61 @@ class Connection(asyncio.Protocol):
     def complete(self, ctx: RequestContext, response: Response | None) -> None:
         """Send the response as soon as the earlier ones are sent."""
         sender = self._sender
-        if self._close_reason is not None or sender is None:
+        is_dropped = self._ending is not None and ctx not in self._in_flight
+        if self._close_reason is not None or sender is None or is_dropped:
             return complete_all((ctx,))
         if self._reset is not None and (response is not None or ctx.answer is not None):
             return self.abort(CloseReason.CONNECTION_FAILED, self._reset)
         if response is not None:
             if ctx.slices is not None:
-                work = self._encoding(ctx, response)
+                work = answer_in_steps(ctx, response, self._encoded, self._cannot_answer)
                 return ctx.slices.submit(work if ctx.memory is None else keeping_place(ctx.memory, work))
             try:
                 header = ctx.header
                 ctx.answer = encode_response_frame(header.api_key, header.api_version, header.correlation_id, response)
             except EncodeError as error:
-                return self._cannot_encode(ctx, error)
+                return self._cannot_answer(ctx, error)
         self._ready(ctx, sender)
 
-    def _encoding(self, ctx: RequestContext, response: Response | None) -> Steps:
-        """Encode, in steps, a response that may be large."""
-        assert response is not None
-        head = ctx.header
-        try:
-            parts = yield from encode_response_in_steps(head.api_key, head.api_version, head.correlation_id, response)
-            answer = frame(parts)
-            ctx.instead = None  # it holds the request
-        except EncodeError as error:  # also of an answer with more bytes than a frame can have
-            return self._cannot_encode(ctx, error)
-        regions: list[FileRegion] = []
-        try:
-            yield from retaining(parts, regions)
-        except OSError as unreadable:  # a segment file that cannot be opened
-            self.abort(CloseReason.RECORDS_UNREADABLE, str(unreadable))
-        else:
-            if self._close_reason is None and self._sender is not None:
-                ctx.answer = answer
-                self._ready(ctx, self._sender)
-            if len(parts) > 1:
-                elements = yield from elements_in_steps(response)
-                response = None  # mypyc cannot delete it
-                yield from let_go(elements)
-        finally:
-            for region in regions:
-                region.release()
+    def _encoded(self, ctx: RequestContext, answer: list[Part]) -> None:
+        if self._close_reason is None and self._sender is not None:
+            ctx.answer = answer
+            self._ready(ctx, self._sender)
 
-    def _cannot_encode(self, ctx: RequestContext, error: EncodeError) -> None:
-        if isinstance(error, TooLargeError) or not ctx.reply_instead(error):
-            self.abort(CloseReason.BROKEN_RESPONSE, str(error))
+    def _cannot_answer(self, ctx: RequestContext, error: EncodeError | OSError) -> None:
+        if isinstance(error, OSError):  # a segment file that cannot be opened
+            self.close_after_answers(CloseReason.RECORDS_UNREADABLE, str(error), ctx)
+        elif isinstance(error, TooLargeError) or not ctx.reply_instead(error):
+            self.close_after_answers(CloseReason.BROKEN_RESPONSE, str(error), ctx)
 
     def _ready(self, ctx: RequestContext, sender: ResponseSender) -> None:
         """Send the responses that are ready, from the oldest request on."""
-        ctx.is_ready = True
-        in_flight = self._in_flight
-        if ctx is not in_flight[0]:
+        ctx.is_ready, in_flight = True, self._in_flight
+        if not in_flight or ctx is not in_flight[0]:
             return
         urgent = False
         try:
             while in_flight and in_flight[0].is_ready:
-                answered = in_flight.popleft()
-                self._in_flight_bytes -= answered.size
+                answered = in_flight[0]
                 if answered.times is not None:
                     answered.times.sending_begins(answered, sender)
                     self._sending.append(answered)
                 if answered.answer is not None:
                     urgent = sender.push(answered.answer) or urgent
                     answered.answer = None
-        except OSError as error:  # a segment file that cannot be opened
-            return self.abort(CloseReason.RECORDS_UNREADABLE, str(error))
+                in_flight.popleft()
+                self._in_flight_bytes -= answered.size
+        except OSError as error:
+            return self._cannot_answer(in_flight[0], error)
         if urgent:
             self.flush_answers()
         if self._is_processing:
             return
         if in_flight:  # the event that completed this request often completes the next ones too: one write for all
-            self._flush_soon()
+            self._process_soon()
         elif self._frames.buffered or self._next_frame is not None or self._has_ended or self._is_reading_paused:
-            self._process()
+            self.flush_answers()
+            self._process_soon()
         else:
             self.last_active_ms = self._owner.clock.monotonic_ms()
             if not urgent:
@@ -298,12 +279,32 @@ class Connection(asyncio.Protocol):
                 self._report_sent(sender)
 
     def proceed(self) -> None:
-        self._process()
+        if not self._is_processing:
+            self._process_soon()
+
+    def refuse(self, ctx: RequestContext, reason: str) -> None:
+        self.close_after_answers(CloseReason.REQUEST_REFUSED, reason, ctx)
 
     def close(self, reason: str, *, reset: bool = False) -> None:
         if reset and self._transport is not None:
             end_with_reset(self._transport)
         self.abort(CloseReason.REQUEST_REFUSED, reason)
+
+    def close_after_answers(self, reason: CloseReason, detail: str = "", ctx: RequestContext | None = None) -> None:
+        """Close when the requests before `ctx`, or all in flight, are answered, and drop what comes behind them."""
+        sender, in_flight = self._sender, self._in_flight
+        if self._close_reason is not None or sender is None or self._reset is not None:
+            return self.abort(reason, detail)
+        if (self._ending is not None) if ctx is None else (ctx not in in_flight):
+            return  # for an earlier request the connection is closed already
+        if ctx is not None:
+            drop_from(in_flight, ctx)
+        self._ending, self._next_frame = (reason, detail), None
+        self._frames.discard()
+        self._pause_reading()
+        if not self._is_processing:
+            self.flush_answers()
+            self._close_when_done(sender)
 
     def abort(self, reason: CloseReason, detail: str = "") -> None:
         """Close the connection at once; unsent bytes are lost."""
@@ -317,8 +318,7 @@ class Connection(asyncio.Protocol):
 
     def allow_frames(self, max_frame_bytes: int, *, takes_memory: bool = True) -> None:
         """Replace the limit of frames. `takes_memory`: they take memory of the pool."""
-        self._frames.max_size = max_frame_bytes
-        self._frames.takes_memory = takes_memory
+        self._frames.max_size, self._frames.takes_memory = max_frame_bytes, takes_memory
 
     def transport_info(self, name: str) -> object:
         return None if self._transport is None else self._transport.get_extra_info(name)
@@ -382,12 +382,12 @@ class Connection(asyncio.Protocol):
                     request = frames.next_frame()
                 if request is None:
                     break
-                if self._in_flight and not self._may_follow(request):
+                if self._in_flight and not may_follow(self._in_flight, self._in_flight_bytes, request):
                     self._next_frame = request
                     break
                 if now_ms - started_ms >= MAX_TURN_MS:
                     self._next_frame = request
-                    owner.call_soon(self._process)
+                    self._process_soon()
                     break
                 self._next_frame = None
                 owner.dispatch(self, request, now_ms)
@@ -401,18 +401,23 @@ class Connection(asyncio.Protocol):
             if self.authentication is not None and self.authentication.refuses_frame():
                 self._pause_reading()  # until the connection is closed
                 return
-            self.abort(CloseReason.INVALID_FRAME, describe_garbage(error, self._frames.leading_bytes()))
-            return
+            self.close_after_answers(CloseReason.INVALID_FRAME, describe_garbage(error, frames.leading_bytes()))
         finally:
             self._is_processing = False
         self.flush_answers()
-        if self._has_ended:
+        if self._has_ended or self._ending is not None:
             self._close_when_done(sender)
         elif frames.buffered or self._next_frame is not None or self._is_reading_paused:
             self._regulate_reading()
 
     def _close_when_done(self, sender: ResponseSender) -> None:
-        """Close after the end of the stream, once all earlier requests are applied and answered."""
+        """Close after the end of the stream, or of what is answered, once all earlier requests are answered."""
+        if self._ending is not None:
+            if self._in_flight or sender.is_blocked:
+                return
+            if self.security_protocol.has_tls and self._transport is not None:
+                return self._transport.close()  # it may have a part of the answers, which `abort` would drop
+            return self.abort(*self._ending)
         has_work = self._next_frame is not None or bool(self._in_flight) or self._frames.waits_for_memory
         if self.throttles.active and has_work:
             return
@@ -445,15 +450,6 @@ class Connection(asyncio.Protocol):
         if self._sending and not sender.is_blocked:
             sent, self._sending = self._sending, []
             complete_all(sent)
-
-    def _may_follow(self, request: memoryview) -> bool:
-        """Whether a request may be applied while others are in flight."""
-        return (
-            self._in_flight[-1].may_pipeline
-            and bytes(request[:2]) == _PRODUCE_KEY
-            and len(self._in_flight) < MAX_PIPELINED_REQUESTS
-            and self._in_flight_bytes + len(request) <= MAX_PIPELINED_BYTES
-        )
 
     def _may_take_memory(self) -> bool:
         """Whether the next request would be dispatched when it has arrived."""
@@ -490,11 +486,11 @@ class Connection(asyncio.Protocol):
             self._is_reading_paused = True
             self._transport.pause_reading()
 
-    def _flush_soon(self) -> None:
-        if not self._deferred_flush:
-            self._deferred_flush = True
-            self._owner.call_soon(self._deferred_process)
+    def _process_soon(self) -> None:
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._owner.call_soon(self._process_scheduled)
 
-    def _deferred_process(self) -> None:
-        self._deferred_flush = False
+    def _process_scheduled(self) -> None:
+        self._is_scheduled = False
         self._process()

@@ -140,6 +140,14 @@ class FrameAssembler:
         if self._memory is not None:
             self._memory.close()
 
+    def discard(self) -> None:
+        """Drop all that was received. Nothing more is assembled."""
+        self.close()
+        self.max_size = self.buffered = self._position = 0
+        self._chunk = self._split_size = b""
+        self._next_chunks.clear()
+        self._partial = self._partial_memory = self.frame_memory = self._memory = None
+
     @property
     def wants_direct_receive(self) -> bool:
         """Whether the beginning of a large frame is all that was received."""

@@ -5,7 +5,8 @@ the responses in the order of the requests. Until then the connection is held: i
 unless the handler has set `may_pipeline` (only Produce does, after its append; see `network/connection/connection.py`).
 
 The records of a decoded request are views of the frame it came in. The frame is never reused or overwritten while a
-view of it exists, so a handler may keep views as long as it likes; they keep the memory of the frame.
+view of it exists, so a handler may keep views as long as it likes; they keep the memory of the frame. A Produce that
+waits for replicas keeps none.
 
 Parts that watch requests (metrics, the request log, request quotas) are `RequestObserver`s. Without them a request
 costs one test for None at each of its moments. With them, the dispatcher gives each request its `RequestTimes`. Kafka's
@@ -34,6 +35,7 @@ from odradek.protocol.codec.codec import let_go
 from odradek.protocol.codec.field import BYTES_TYPES
 
 if TYPE_CHECKING:
+    from collections import deque
     from collections.abc import Callable
 
     from odradek.broker.network.frames.memory_pool import Memory
@@ -49,6 +51,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+MAX_PIPELINED_REQUESTS: Final = 128
+"""Produce requests of one connection waiting for replicas at the same time."""
+
+MAX_PIPELINED_BYTES: Final = 32 * 1024 * 1024
+"""Bytes of their frames."""
+
+_PRODUCE_KEY: Final = b"\x00\x00"
 _NOT_YET: Final = -1
 
 
@@ -101,8 +110,11 @@ class ClientConnection(Protocol):
     def proceed(self) -> None:
         """Dispatch the next request if it need not wait for unanswered ones."""
 
+    def refuse(self, ctx: RequestContext, reason: str) -> None:
+        """Close the connection in place of an answer to `ctx`, when the requests before it are answered."""
+
     def close(self, reason: str, *, reset: bool = False) -> None:
-        """Close the connection. Requests in flight go on; their responses are dropped. `reset`: with a RST."""
+        """Close the connection at once. Requests in flight go on; their responses are dropped. `reset`: with a RST."""
 
 
 class RequestContext:
@@ -207,14 +219,18 @@ class RequestContext:
         self.connection.flush_answers()
 
     def close_connection(self, response: Response | None = None, *, reset: bool = False) -> None:
-        """Close the connection instead of replying: reports an error to a client that expects no response.
+        """Close the connection instead of replying: reports an error to a client that expects no response. Earlier
+        requests are answered first; not with `reset`.
 
         `response` has the errors, for observers; it is not sent.
         """
         self._made(response)
         if self.times is not None:
             self.times.completed(self)
-        self.connection.close("request refused", reset=reset)
+        if reset:
+            self.connection.close("request refused", reset=True)
+        else:
+            self.connection.refuse(self, "request refused")
 
     def _let_go(self) -> None:
         if self.elements is not None and self.slices is not None:
@@ -228,6 +244,25 @@ class RequestContext:
             self.counter.count_response(self, response)
         if self.times is not None:
             self.times.response_made(self, response)
+
+
+def may_follow(in_flight: deque[RequestContext], in_flight_bytes: int, request: memoryview) -> bool:
+    """Whether a request may be applied while others of its connection are in flight."""
+    return (
+        in_flight[-1].may_pipeline
+        and bytes(request[:2]) == _PRODUCE_KEY
+        and len(in_flight) < MAX_PIPELINED_REQUESTS
+        and in_flight_bytes + len(request) <= MAX_PIPELINED_BYTES
+    )
+
+
+def drop_from(in_flight: deque[RequestContext], ctx: RequestContext) -> None:
+    """Drop a request and those behind it: none of them will be answered any more."""
+    dropped = None
+    while dropped is not ctx:
+        dropped = in_flight.pop()
+        if dropped.times is not None and dropped.is_answered:
+            dropped.times.completed(dropped)
 
 
 class RequestObserver(Protocol):

@@ -30,13 +30,18 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 from odradek.broker.machine.hot_reads import PROBE_STEP, is_in_memory, read_hot
 from odradek.broker.network.responses.sliced_records import SlicedRecords
 from odradek.broker.network.sockets.close_reason import CloseReason
+from odradek.protocol.codec.codec import EncodeError, elements_in_steps, let_go
 from odradek.protocol.codec.field import BYTES_TYPES
+from odradek.protocol.framing import frame
+from odradek.protocol.headers import encode_response_in_steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from odradek.broker.network.requests.request import RequestContext
     from odradek.broker.network.sockets.direct_socket import DirectSocket
     from odradek.protocol.codec.codec import Part
+    from odradek.protocol.codec.schema import Response
 
     Bytes = bytes | bytearray | memoryview
     from odradek.storage.disk.ports import IoPool
@@ -123,6 +128,40 @@ def retaining(parts: Sequence[Part], retained: list[FileRegion]) -> Steps:
             region.retain()
             retained.append(region)
             yield None
+
+
+def answer_in_steps(
+    ctx: RequestContext,
+    response: Response | None,
+    send: Callable[[RequestContext, list[Part]], None],
+    fail: Callable[[RequestContext, EncodeError | OSError], None],
+) -> Steps:
+    """Encode, in steps, a response that may be large, and `send` it.
+
+    `fail`: it cannot be encoded, or a segment file cannot be opened.
+    """
+    assert response is not None
+    head = ctx.header
+    try:
+        parts = yield from encode_response_in_steps(head.api_key, head.api_version, head.correlation_id, response)
+        answer = frame(parts)
+        ctx.instead = None  # it holds the request
+    except EncodeError as error:  # also of an answer with more bytes than a frame can have
+        return fail(ctx, error)
+    regions: list[FileRegion] = []
+    try:
+        yield from retaining(parts, regions)
+    except OSError as unreadable:
+        fail(ctx, unreadable)
+    else:
+        send(ctx, answer)
+        if len(parts) > 1:
+            elements = yield from elements_in_steps(response)
+            response = None  # mypyc cannot delete it
+            yield from let_go(elements)
+    finally:
+        for region in regions:
+            region.release()
 
 
 class ResponseSender:

@@ -111,8 +111,14 @@ class FakeConnection:
 
     def proceed(self) -> None: ...
 
+    def refuse(self, ctx: RequestContext, reason: str) -> None:
+        self.close_reason = reason
+
     def close(self, reason: str, *, reset: bool = False) -> None:
         self.close_reason = reason
+
+    def close_after_answers(self, reason: CloseReason, detail: str = "", ctx: RequestContext | None = None) -> None:
+        self.abort(reason, detail)
 
     def abort(self, reason: CloseReason, detail: str = "") -> None:
         self.close_reason = detail or reason.name

@@ -122,3 +122,22 @@ def test_what_came_before_the_end_is_applied(served: TlsBroker, ends: str) -> No
     eventually(lambda: end_offset(served.broker, topic) == len(frames))
     connection.close()
     assert "returning true from eof_received" not in served.broker.log_text()
+
+
+def test_answers_are_whole_before_a_request_closes_the_connection(served: TlsBroker) -> None:
+    """The layer of TLS still holds the end of an answer when everything is handed to it."""
+    topic, answer_mb = "answered", 5
+    make_topic(served.broker, topic)
+    with served.connect() as connection:
+        for _ in range(answer_mb):
+            connection.sendall(produce(topic, bytes(MB - 1000), acks=1))
+            (size,) = struct.unpack(">i", receive(connection, 4))
+            receive(connection, size)
+        wanted = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 30}
+        topics = [{"topic": topic, "partitions": [wanted]}]
+        request = build(ApiKey.FETCH, replica_id=-1, max_wait_ms=10, min_bytes=1, max_bytes=1 << 30, topics=topics)
+        connection.sendall(frame(request, 11) + produce("unknown", b"x", acks=0))
+        (size,) = struct.unpack(">i", receive(connection, 4))
+        assert size > answer_mb * (MB - 1000)
+        receive(connection, size)
+        assert connection.recv(1) == b""

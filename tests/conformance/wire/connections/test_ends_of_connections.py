@@ -103,3 +103,20 @@ def test_requests_behind_each_other_are_answered_after_the_end(broker: Broker, u
         answers = answers[4 + size :]
     assert len(sizes) == 101
     assert end_offset(broker, topic) == 100
+
+
+@pytest.mark.oracle
+def test_a_request_that_closes_its_connection_comes_after_the_answers_to_earlier_ones(
+    broker: Broker, unique: Callable[[str], str]
+) -> None:
+    topic = unique("refused")
+    make_topic(broker, topic)
+    frames = [fetch_that_waits(topic), produce(topic, b"x", acks=1), produce(unique("unknown"), b"x")]
+    with socket.create_connection((broker.host, broker.port), timeout=ANSWER_TIMEOUT_S) as client:
+        client.sendall(b"".join(frames))
+        answers = b""
+        while chunk := client.recv(1 << 16):
+            answers += chunk
+    (first,) = struct.unpack_from(">i", answers)
+    (second,) = struct.unpack_from(">i", answers, 4 + first)
+    assert len(answers) == 8 + first + second

@@ -47,6 +47,8 @@ class FakeTransport:
         self.has_ended = False
         """The peer has shut down its writing side: loops differ in what pausing and resuming would do now."""
         self.is_aborted = False
+        self.is_closed = False
+        """Closed as soon as everything is passed on."""
         self.high_water: int | None = None
         self.extra: dict[str, object] = {
             "peername": ("192.0.2.1", 50000),
@@ -103,6 +105,9 @@ class FakeTransport:
 
     def abort(self) -> None:
         self.is_aborted = True
+
+    def close(self) -> None:
+        self.is_closed = True
 
 
 class FakeDirectSocket:

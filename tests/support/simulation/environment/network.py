@@ -251,8 +251,14 @@ class ServerSide:
     def proceed(self) -> None:
         """Nothing waits: a simulated client sends its next request behind the answer."""
 
+    def refuse(self, ctx: RequestContext, reason: str) -> None:
+        self._pipe.reset(reason)
+
     def close(self, reason: str, *, reset: bool = False) -> None:
         self._pipe.reset(reason)
+
+    def close_after_answers(self, reason: CloseReason, detail: str = "", ctx: RequestContext | None = None) -> None:
+        self.abort(reason, detail)
 
     def abort(self, reason: CloseReason, detail: str = "") -> None:
         self._pipe.reset(detail or reason.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import weakref
 
 import pytest
 
@@ -12,6 +13,7 @@ from odradek.broker.fetch.results import LogAppendResult
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.codec import encode
 from odradek.protocol.codec.schema import Request
+from odradek.protocol.codec.source_writer import PACKED_ABOVE
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from odradek.protocol.topic_partition import TopicPartition
@@ -300,6 +302,39 @@ def test_next_produce_may_pass_while_this_one_waits_for_replicas(broker: InProce
     assert isinstance(response, ProduceResponse)
     (answer,) = response.responses[0].partition_responses
     assert (answer.error_code, answer.base_offset) == (ErrorCode.REQUEST_TIMED_OUT, 0)
+
+
+class Frame(bytearray):
+    """A frame that a weak reference may watch."""
+
+
+@pytest.mark.parametrize("partitions", [1, PACKED_ABOVE, PACKED_ABOVE + 1])
+def test_a_produce_that_waits_for_replicas_keeps_nothing_of_its_frame(broker: InProcessBroker, partitions: int) -> None:
+    """With acks=all each client may have 32 MB of such requests, and `queued.max.request.bytes` does not count them."""
+    topic = f"waiting{partitions}"
+    broker.create_topic(topic)
+    partition = broker.services.replica_manager.partition(TopicPartition(topic, 0))
+    partition.in_sync.update_assignment_and_isr((0, 1), (0, 1))
+    unknown = [(topic, number, batch(b"a")) for number in range(1, partitions)]
+    frame = Frame(broker.frame(request((topic, 0, batch(b"a")), *unknown), 11))
+    watched, connection = weakref.ref(frame), FakeConnection()
+
+    async def dispatch(view: memoryview) -> None:
+        broker.dispatch(connection, view, broker.clock.monotonic_ms())
+
+    broker.run(dispatch(memoryview(frame)))
+    del frame
+    broker.settle(lambda: bool(connection.begun) and connection.begun[-1].may_pipeline)
+    assert not connection.answers
+    assert watched() is None
+    broker.advance(1_001)
+    broker.settle(lambda: bool(connection.answers))
+    (response,) = connection.answers.values()
+    assert isinstance(response, ProduceResponse)
+    errors = [part.error_code for answer in response.responses for part in answer.partition_responses]
+    assert sorted(errors) == sorted(
+        [ErrorCode.REQUEST_TIMED_OUT] + [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * (partitions - 1)
+    )
 
 
 # Leaders

@@ -263,6 +263,7 @@ def test_an_answer_that_comes_later_holds_the_connection(server: Server, monkeyp
         assert not server.link.wire.data
         checked.set()
         await asyncio.gather(*server.tasks)
+        server.link.owner.run_soon()
 
     asyncio.run(run())
     assert server.link.connection.is_authenticated

@@ -5,12 +5,11 @@ import struct
 import pytest
 
 from odradek.broker.network.connection.connection import (
-    MAX_PIPELINED_BYTES,
-    MAX_PIPELINED_REQUESTS,
     MAX_TURN_MS,
     READ_AHEAD_BYTES,
     Connection,
 )
+from odradek.broker.network.requests.request import MAX_PIPELINED_BYTES, MAX_PIPELINED_REQUESTS
 from odradek.broker.network.sockets.close_reason import CloseReason
 from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from odradek.protocol.messages.heartbeat import HeartbeatResponse
@@ -18,6 +17,7 @@ from tests.support.in_process.connections.network import (
     FETCH,
     HEARTBEAT,
     PRODUCE,
+    FakeThrottle,
     Handlers,
     Link,
     MemoryRegion,
@@ -49,10 +49,60 @@ def test_request_holds_the_connection_until_it_is_answered(link: Link, handlers:
     link.receive(request(FETCH, 1) + request(HEARTBEAT, 2) + request(HEARTBEAT, 3))
     assert handlers.applied == [1]
     answer(handlers.waiting.pop())
+    handlers.run_soon()
     assert handlers.applied == [1, 2]
     answer(handlers.waiting.pop())
+    handlers.run_soon()
     answer(handlers.waiting.pop())
     assert answered(link) == [1, 2, 3]
+
+
+def test_an_answer_leaves_at_once_and_the_next_request_is_handled_in_another_turn(
+    link: Link, handlers: Handlers
+) -> None:
+    """What answers a request is often the handling of another one, which must not lead to the handling of a third."""
+    link.receive(request(FETCH, 1) + request(HEARTBEAT, 2))
+    answer(handlers.waiting.pop())
+    assert (answered(link), handlers.applied) == ([1], [1])
+    handlers.run_soon()
+    assert handlers.applied == [1, 2]
+
+
+def test_an_append_that_goes_on_with_the_connection_does_so_in_another_turn(link: Link, handlers: Handlers) -> None:
+    link.receive(request(PRODUCE, 1))
+    (ctx,) = handlers.waiting
+    ctx.may_pipeline = False
+    link.receive(request(PRODUCE, 2))
+    ctx.may_pipeline = True
+    link.connection.proceed()
+    assert handlers.applied == [1]
+    handlers.run_soon()
+    assert handlers.applied == [1, 2]
+
+
+def test_a_request_that_is_to_be_handled_soon_keeps_its_place(link: Link, handlers: Handlers) -> None:
+    """Bytes may come before the turn in which it would be handled, and the connection may close."""
+    link.receive(request(FETCH, 1) + request(FETCH, 2))
+    answer(handlers.waiting.pop())
+    link.receive(request(FETCH, 3) + request(FETCH, 4))
+    assert handlers.applied == [1, 2]
+    handlers.run_soon()
+    assert handlers.applied == [1, 2]
+    answer(handlers.waiting.pop())
+    link.connection.abort(CloseReason.IDLE)
+    handlers.run_soon()
+    assert handlers.applied == [1, 2]
+
+
+def test_a_connection_that_is_muted_handles_no_request_that_was_scheduled(link: Link, handlers: Handlers) -> None:
+    link.receive(request(FETCH, 1) + request(HEARTBEAT, 2))
+    answer(handlers.waiting.pop())
+    throttle = FakeThrottle()
+    link.connection.throttles.add(throttle)
+    handlers.run_soon()
+    assert handlers.applied == [1]
+    link.connection.throttles.remove(throttle)
+    assert handlers.applied == [1, 2]
 
 
 def test_answers_of_one_chunk_leave_in_one_write(link: Link, handlers: Handlers) -> None:
@@ -94,6 +144,7 @@ def test_produce_whose_append_is_not_done_holds_the_connection(link: Link, handl
 def test_request_without_answer_lets_the_next_one_in(link: Link, handlers: Handlers) -> None:
     link.receive(request(FETCH, 1) + request(HEARTBEAT, 2))
     handlers.waiting.pop().reply(None)
+    handlers.run_soon()
     assert handlers.applied == [1, 2]
     assert answered(link) == []
 
@@ -128,6 +179,7 @@ def test_held_connection_stops_reading_when_it_has_enough(link: Link, handlers: 
     assert not link.transport.is_reading
     handlers.answer_at_once = {HEARTBEAT}
     answer(handlers.waiting.pop())
+    handlers.run_soon()
     assert link.transport.is_reading
 
 
@@ -147,6 +199,7 @@ def test_large_frame_behind_a_waiting_fetch_is_not(link: Link, handlers: Handler
     link.receive(big[:100_000])
     assert not link.transport.is_reading
     answer(handlers.waiting.pop())
+    handlers.run_soon()
     assert link.transport.is_reading
     link.receive(big[100_000:])
     assert handlers.applied == [1, 2]
@@ -161,6 +214,7 @@ def test_large_frame_is_received_without_a_chunk_in_between(link: Link, handlers
     assert handlers.frames == [big[4:]]
     link.receive(request(HEARTBEAT, 2))
     answer(handlers.waiting.pop(0))
+    handlers.run_soon()
     assert handlers.applied == [1, 2]
 
 

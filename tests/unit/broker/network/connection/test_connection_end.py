@@ -7,6 +7,7 @@ import pytest
 from odradek.broker.network.connection.connection import MAX_TURN_MS, READ_AHEAD_BYTES, Connection
 from odradek.broker.network.requests.request import RequestContext, RequestTimes
 from odradek.broker.network.sockets.close_reason import CloseReason
+from odradek.controller.model.broker_info import SecurityProtocol
 from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from tests.support.garbage import no_collection
@@ -49,6 +50,7 @@ def test_answer_is_sent_to_a_client_that_has_only_stopped_writing(link: Link, ha
     assert not link.transport.is_aborted
     answer(handlers.waiting.pop())
     assert answered(link) == [1]
+    handlers.run_soon()
     assert link.transport.is_aborted
     link.connection.connection_lost(None)
     assert handlers.closed == [(CloseReason.CLIENT_CLOSED, "")]
@@ -59,6 +61,7 @@ def test_requests_behind_one_that_waits_are_applied_after_the_end(link: Link, ha
     link.end()
     assert handlers.applied == [1]
     answer(handlers.waiting.pop())
+    handlers.run_soon()
     assert handlers.applied == [1, 2, 3]
     for ctx in list(handlers.waiting):
         answer(ctx)
@@ -67,6 +70,7 @@ def test_requests_behind_one_that_waits_are_applied_after_the_end(link: Link, ha
     assert not link.transport.is_aborted
     answer(handlers.waiting.pop())
     assert answered(link) == [1, 2, 3, 4]
+    handlers.run_soon()
     assert link.transport.is_aborted
 
 
@@ -113,8 +117,10 @@ def test_frame_that_was_not_received_as_a_whole_goes_with_the_connection(
 
 def test_bad_frame_before_the_end_is_the_reason_of_the_close(link: Link, handlers: Handlers) -> None:
     link.receive(request(FETCH, 1) + b"\xff\xff\xff\xff")
-    link.end()
+    assert link.connection.eof_received()  # a loop may have read it before it was paused
+    assert not link.transport.is_aborted
     answer(handlers.waiting.pop())
+    handlers.run_soon()
     assert link.transport.is_aborted
     link.connection.connection_lost(None)
     assert handlers.closed == [(CloseReason.INVALID_FRAME, "Invalid receive (size = -1)")]
@@ -126,6 +132,7 @@ def test_reading_is_left_alone_after_the_end(link: Link, handlers: Handlers) -> 
     assert link.transport.is_reading
     link.end()
     answer(handlers.waiting.pop())
+    handlers.run_soon()
     assert handlers.applied == [1, 2]
 
 
@@ -226,3 +233,91 @@ def test_a_closed_connection_is_freed_without_a_collection(is_unsent: bool) -> N
 
 def connections_in_memory() -> int:
     return sum(type(found) is Connection for found in gc.get_objects())
+
+
+def test_answers_that_are_ready_leave_before_a_request_closes_the_connection(link: Link, handlers: Handlers) -> None:
+    """Apache Kafka reads a request when the answer to the one before is sent."""
+    handlers.answer_at_once = {HEARTBEAT}
+    handle = handlers.handle
+
+    def refuse_fetches(connection: Connection, frame: memoryview, now_ms: int) -> None:
+        handle(connection, frame, now_ms)
+        if handlers.waiting:
+            handlers.waiting.pop().close_connection()
+
+    handlers.handle = refuse_fetches
+    link.receive(request(HEARTBEAT, 1) + request(FETCH, 2) + request(HEARTBEAT, 3))
+    assert answered(link) == [1]
+    assert handlers.applied == [1, 2]
+    assert link.transport.is_aborted
+    link.connection.connection_lost(None)
+    assert handlers.closed == [(CloseReason.REQUEST_REFUSED, "request refused")]
+
+
+def test_a_request_that_closes_the_connection_waits_for_earlier_answers(link: Link, handlers: Handlers) -> None:
+    link.receive(b"".join(request(PRODUCE, number) for number in range(1, 5)))
+    first, second, third, fourth = handlers.waiting
+    third.close_connection()
+    answer(fourth)
+    answer(second)
+    link.connection.proceed()
+    handlers.run_soon()
+    assert answered(link) == []
+    assert not link.transport.is_aborted
+    answer(first)
+    handlers.run_soon()
+    assert answered(link) == [1, 2]
+    assert link.transport.is_aborted
+    link.connection.connection_lost(None)
+    assert handlers.closed == [(CloseReason.REQUEST_REFUSED, "request refused")]
+
+
+def test_the_first_request_that_closes_the_connection_counts(link: Link, handlers: Handlers) -> None:
+    link.receive(request(PRODUCE, 1) + request(PRODUCE, 2) + request(PRODUCE, 3) + b"\xff\xff\xff\xff")
+    _, second, third = handlers.waiting
+    third.close_connection()
+    second.close_connection()
+    assert not link.transport.is_aborted
+    answer(handlers.waiting[0])
+    handlers.run_soon()
+    assert answered(link) == [1]
+    assert link.transport.is_aborted
+    link.connection.connection_lost(None)
+    assert handlers.closed == [(CloseReason.REQUEST_REFUSED, "request refused")]
+
+
+def test_an_invalid_frame_behind_a_request_that_waits_closes_after_its_answer(link: Link, handlers: Handlers) -> None:
+    link.receive(request(PRODUCE, 1) + b"\xff\xff\xff\xff")
+    assert not link.transport.is_reading
+    assert not link.transport.is_aborted
+    answer(handlers.waiting.pop())
+    handlers.run_soon()
+    assert answered(link) == [1]
+    assert link.transport.is_aborted
+    link.connection.connection_lost(None)
+    assert handlers.closed == [(CloseReason.INVALID_FRAME, "Invalid receive (size = -1)")]
+
+
+def test_a_client_that_reads_slowly_gets_its_answers_before_the_close(link: Link, handlers: Handlers) -> None:
+    handlers.answer_at_once = {HEARTBEAT}
+    link.transport.take(3)
+    link.receive(request(HEARTBEAT, 1) + b"\xff\xff\xff\xff")
+    assert not link.transport.is_aborted
+    link.transport.take(None)
+    assert answered(link) == [1]
+    assert link.transport.is_aborted
+
+
+def test_a_client_that_is_gone_before_its_last_answers_ends_the_connection(link: Link, handlers: Handlers) -> None:
+    link.receive(request(PRODUCE, 1) + b"\xff\xff\xff\xff")
+    link.connection.connection_lost(RESET)
+    assert handlers.closed == [(CloseReason.INVALID_FRAME, "Invalid receive (size = -1)")]
+    answer(handlers.waiting.pop())
+
+
+def test_what_the_layer_of_tls_has_not_passed_on_is_sent_before_the_close(link: Link, handlers: Handlers) -> None:
+    link.connection.security_protocol = SecurityProtocol.SSL
+    link.receive(b"\xff\xff\xff\xff")
+    assert (link.transport.is_closed, link.transport.is_aborted) == (True, False)
+    link.connection.abort(CloseReason.SHUTDOWN)  # which does not wait for the client
+    assert link.transport.is_aborted

@@ -136,6 +136,7 @@ def test_a_connection_takes_no_memory_while_its_last_request_is_in_flight(handle
     assert available(handlers) == POOL
     assert not link.transport.is_reading
     answer(handlers.waiting.pop())
+    handlers.run_soon()
     assert available(handlers) == POOL - 50_008
     link.receive(rest)
     assert handlers.applied == [1, 2]
@@ -194,6 +195,7 @@ def test_what_came_before_the_end_is_applied_when_there_is_memory(handlers: Hand
     assert handlers.applied == [1, 2]
     answer(handlers.waiting.pop())
     assert answered(ended) == [2]
+    handlers.run_soon()
     assert ended.transport.is_aborted
 
 

@@ -28,9 +28,9 @@ class _Connection:
     def flush_answers(self) -> None:
         self.flushes += 1
 
-    def close(self, reason: str, *, reset: bool = False) -> None:
-        assert self.ctx is not None
-        self.closed.append((reason, self.ctx.is_answered))
+    def refuse(self, ctx: RequestContext, reason: str) -> None:
+        assert ctx is self.ctx
+        self.closed.append((reason, ctx.is_answered))
 
 
 def received() -> tuple[RequestContext, _Connection]:

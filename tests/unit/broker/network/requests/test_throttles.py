@@ -83,6 +83,7 @@ def test_what_came_before_the_end_is_applied_when_the_time_is_over(
     link.connection.throttles.remove(throttle)
     assert handlers.applied == [1]
     handlers.waiting.pop().reply(None)
+    handlers.run_soon()
     assert handlers.closed or link.transport.is_aborted
 
 
