@@ -266,3 +266,50 @@ def test_produce_that_waits_for_a_flush_is_answered_when_the_directory_fails(tmp
     assert [answer.error for answer in answers] == [ErrorCode.KAFKA_STORAGE_ERROR]
     pool.run_all()
     assert len(answers) == 1
+
+
+class TruncatedMeanwhile(dict[TopicPartition, memoryview]):
+    """Records for two partitions. Between the two appends the time of a step passes."""
+
+    def __init__(self, replicas: Replicas) -> None:
+        super().__init__({TP: batch(b"a", b"b"), OTHER: batch(b"c")})
+        self.replicas = replicas
+
+    def items(self) -> Iterator[tuple[TopicPartition, memoryview]]:  # type: ignore[override]
+        for item in super().items():
+            yield item
+            self.replicas.disk.clock.advance(STEP_MS)
+
+
+@pytest.mark.parametrize("is_deleted", [False, True], ids=["truncated", "deleted"])
+def test_a_log_that_is_cut_between_the_steps_of_an_append_is_not_flushed_beyond_its_end(
+    tmp_path: Path, is_deleted: bool
+) -> None:
+    pool = DeferredIoPool()
+    replicas = Replicas(tmp_path, {"flush.messages": "1"}, io_pool=pool)
+    for tp in (TP, OTHER):
+        replicas.lead(tp, replicas=[0, 1])
+    pool.run_all()
+    log = replicas.manager.partition(TP).log
+    assert log is not None
+    answers: dict[TopicPartition, LogAppendResult] = {}
+    work = replicas.manager.append_in_steps(
+        timeout_ms=1_000,
+        required_acks=1,
+        internal_topics_allowed=False,
+        origin=AppendOrigin.CLIENT,
+        records=TruncatedMeanwhile(replicas),
+        respond=answers.update,
+    )
+    next(work)
+    if is_deleted:
+        replicas.stop(delete=True)
+    else:
+        replicas.follow(epoch=1, partition_epoch=1)
+        log.truncate_to(1)
+    assert list(work) == []
+    assert not answers, "the other partition's flush is under way"
+    pool.run_all()
+    assert log.recovery_point <= log.log_end_offset
+    assert answers[OTHER].error == NONE
+    assert answers[TP].error == (ErrorCode.KAFKA_STORAGE_ERROR if is_deleted else NONE)
