@@ -429,12 +429,16 @@ class ReplicaManager:
     # Failed directories
 
     def handle_log_dir_failure(self, topic_partitions: Sequence[TopicPartition]) -> None:
-        """Take the partitions of a failed log directory offline: requests for them get KAFKA_STORAGE_ERROR."""
-        for topic_partition in topic_partitions:
+        """Take these partitions, whose log directory has failed, offline: requests for them get KAFKA_STORAGE_ERROR.
+
+        A log of a partition that is not hosted is gone, and no more: another directory may get the partition later.
+        """
+        offline = [topic_partition for topic_partition in topic_partitions if self.partitions.hosted(topic_partition)]
+        for topic_partition in offline:
             self.partitions.take_offline(topic_partition)
             self.complete_delayed(topic_partition)
-        self.fetchers.remove(topic_partitions)
-        self.moves.handle_log_dir_failure(topic_partitions)
+        self.fetchers.remove(offline)
+        self.moves.handle_log_dir_failure(offline)
 
     def startup(self) -> None:
         """Start the timer that removes lagging followers from ISRs."""

@@ -15,7 +15,7 @@ from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.append_info import AppendOrigin
 from odradek.storage.disk.checkpoint_files import HIGH_WATERMARK_FILE
 from tests.support.disks.logs import DeferredIoPool, batch
-from tests.support.in_process.replication.replicas import TP, Replicas
+from tests.support.in_process.replication.replicas import TOPIC_ID, TP, Replicas
 
 OTHER = TopicPartition("t", 1)
 NONE = ErrorCode.NONE
@@ -212,6 +212,22 @@ def test_partitions_of_a_failed_directory_are_storage_errors(replicas: Replicas)
     assert replicas.append(batch(b"a"))[0].error == ErrorCode.KAFKA_STORAGE_ERROR
     assert replicas.lead(epoch=9) == ErrorCode.KAFKA_STORAGE_ERROR
     assert replicas.stop() == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_a_log_that_is_not_hosted_when_its_directory_fails_does_not_take_its_partition_offline(tmp_path: Path) -> None:
+    """After a start, until the first LeaderAndIsr. A topic of this name that is created later gets a log elsewhere."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    replicas = Replicas(tmp_path / "a", log_dirs=[tmp_path / "b"])
+    replicas.lead()
+    unhosted = replicas.log_manager.get_or_create_log(OTHER, TOPIC_ID, is_new=True)
+    hosted = replicas.manager.partition(TP).log
+    assert hosted is not None
+    unhosted.log_dir.fail("test", OSError(5, "Input/output error"))
+    assert replicas.manager.partitions.is_offline(TP) == (hosted.log_dir is unhosted.log_dir)
+    assert not replicas.manager.partitions.is_offline(OTHER)
+    assert replicas.lead(OTHER) == NONE
+    assert replicas.manager.partition(OTHER).log is not unhosted
 
 
 def test_flush_policy_makes_the_answer_wait_for_the_disk(tmp_path: Path) -> None:
