@@ -27,7 +27,7 @@ from odradek.broker.partition.partition import Partition
 from odradek.broker.replica_manager.controller_requests import ControllerRequests
 from odradek.broker.replica_manager.delayed_delete_records import DelayedDeleteRecords
 from odradek.broker.replica_manager.delayed_produce import DelayedProduce
-from odradek.broker.replica_manager.flush_waits import when_flushed
+from odradek.broker.replica_manager.flush_waits import FlushWaits
 from odradek.broker.replica_manager.long_validations import LongValidations
 from odradek.broker.replica_manager.replica_moves import ReplicaMoves
 from odradek.controller.model.topic_names import INTERNAL_TOPICS
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from odradek.broker.fetch.replica_selector import ReplicaSelector
     from odradek.broker.inter_broker.alter_partition_manager import AlterPartition
     from odradek.broker.metadata.metadata_cache import MetadataCache
-    from odradek.broker.meters.broker_topic_stats import BrokerTopicStats
+    from odradek.broker.meters.broker_topic_stats import BrokerTopicMetrics, BrokerTopicStats
     from odradek.broker.replication.alter_log_dirs import MoveSettings
     from odradek.broker.replication.replica_fetchers import Fetchers
     from odradek.protocol.topic_partition import TopicPartition
@@ -206,7 +206,8 @@ class ReplicaManager:
             return
         results: dict[TopicPartition, LogAppendResult] = {}
         stats = self.partitions.topic_stats
-        waits = flush_required = False
+        waits = False
+        flushes: FlushWaits | None = None
         counted_topic, counters = "", None
         step_ends_ms = 0 if len(records) == 1 else self._clock.monotonic_ms() + STEP_MS
         for topic_partition, batch in records.items():
@@ -226,26 +227,24 @@ class ReplicaManager:
                 continue
             info = result.info
             waits = waits or not info.is_committed
-            flush_required = flush_required or info.flush_required
+            if info.flush_required:
+                flushes = flushes or FlushWaits()
+                flushes.wait_for(result, self.partitions.hosted(topic_partition))
             if stats is not None:
                 if counters is None or topic_partition.topic is not counted_topic:
                     counted_topic = topic_partition.topic
                     counters = stats.topics[counted_topic]
-                counters.total_produce_requests += 1
-                if info.first_offset >= 0:  # else there were no records
-                    counters.messages_in += info.last_offset - info.first_offset + 1
-                counters.bytes_in += batch.nbytes
+                _count_appended(counters, info, batch.nbytes)
         waits = waits and required_acks == -1 and not self._all_reached(results)
-        if flush_required:
-            answer = partial(self._answer, timeout_ms, results, respond, waits=waits)
-            when_flushed(results, self.partitions.hosted, answer)
+        if flushes is not None:
+            flushes.when_done(partial(self._answer, timeout_ms, results, respond, waits=waits))
         elif not waits:
             respond(results)
         # The producer is answered first, then the other requests that these records complete. A producer that waits
         # for followers waits the shorter the sooner they get the records.
         if self.fetch_purgatory.watchers or self.produce_purgatory.watchers or self.delete_records_purgatory.watchers:
             yield from self._complete_delayed_by(results, step_ends_ms)
-        if waits and not flush_required:
+        if waits and flushes is None:
             self._answer(timeout_ms, results, respond, waits=True)
 
     def _answer(
@@ -430,12 +429,16 @@ class ReplicaManager:
     # Failed directories
 
     def handle_log_dir_failure(self, topic_partitions: Sequence[TopicPartition]) -> None:
-        """Take the partitions of a failed log directory offline: requests for them get KAFKA_STORAGE_ERROR."""
-        for topic_partition in topic_partitions:
+        """Take these partitions, whose log directory has failed, offline: requests for them get KAFKA_STORAGE_ERROR.
+
+        A log of a partition that is not hosted is gone, and no more: another directory may get the partition later.
+        """
+        offline = [topic_partition for topic_partition in topic_partitions if self.partitions.hosted(topic_partition)]
+        for topic_partition in offline:
             self.partitions.take_offline(topic_partition)
             self.complete_delayed(topic_partition)
-        self.fetchers.remove(topic_partitions)
-        self.moves.handle_log_dir_failure(topic_partitions)
+        self.fetchers.remove(offline)
+        self.moves.handle_log_dir_failure(offline)
 
     def startup(self) -> None:
         """Start the timer that removes lagging followers from ISRs."""
@@ -447,6 +450,13 @@ class ReplicaManager:
         self.fetchers.shutdown()
         self.moves.shutdown()
         self.high_watermark_checkpoints.finish()
+
+
+def _count_appended(counters: BrokerTopicMetrics, info: LogAppendInfo, size: int) -> None:
+    counters.total_produce_requests += 1
+    if info.first_offset >= 0:  # else there were no records
+        counters.messages_in += info.last_offset - info.first_offset + 1
+    counters.bytes_in += size
 
 
 def _count_without_key(stats: BrokerTopicStats, refused: RecordValidationError) -> None:

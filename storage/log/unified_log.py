@@ -428,7 +428,7 @@ class UnifiedLog:
         self.flusher.flush(self.local_log.log_end_offset)
 
     def when_flushed(self, offset: int, callback: Callable[[OSError | None], None]) -> None:
-        """Call back when everything below `offset` is flushed, or with the error that prevents it."""
+        """Call back when everything below `offset`, at most the log end, is flushed, or with the error instead."""
         self.flusher.when_flushed(offset, callback)
 
     # -- configuration, renaming, closing ----------------------------------------------------------

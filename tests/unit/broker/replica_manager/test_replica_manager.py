@@ -15,7 +15,7 @@ from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.append_info import AppendOrigin
 from odradek.storage.disk.checkpoint_files import HIGH_WATERMARK_FILE
 from tests.support.disks.logs import DeferredIoPool, batch
-from tests.support.in_process.replication.replicas import TP, Replicas
+from tests.support.in_process.replication.replicas import TOPIC_ID, TP, Replicas
 
 OTHER = TopicPartition("t", 1)
 NONE = ErrorCode.NONE
@@ -214,6 +214,22 @@ def test_partitions_of_a_failed_directory_are_storage_errors(replicas: Replicas)
     assert replicas.stop() == ErrorCode.KAFKA_STORAGE_ERROR
 
 
+def test_a_log_that_is_not_hosted_when_its_directory_fails_does_not_take_its_partition_offline(tmp_path: Path) -> None:
+    """After a start, until the first LeaderAndIsr. A topic of this name that is created later gets a log elsewhere."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    replicas = Replicas(tmp_path / "a", log_dirs=[tmp_path / "b"])
+    replicas.lead()
+    unhosted = replicas.log_manager.get_or_create_log(OTHER, TOPIC_ID, is_new=True)
+    hosted = replicas.manager.partition(TP).log
+    assert hosted is not None
+    unhosted.log_dir.fail("test", OSError(5, "Input/output error"))
+    assert replicas.manager.partitions.is_offline(TP) == (hosted.log_dir is unhosted.log_dir)
+    assert not replicas.manager.partitions.is_offline(OTHER)
+    assert replicas.lead(OTHER) == NONE
+    assert replicas.manager.partition(OTHER).log is not unhosted
+
+
 def test_flush_policy_makes_the_answer_wait_for_the_disk(tmp_path: Path) -> None:
     replicas = Replicas(tmp_path, {"flush.messages": "1"})
     replicas.lead()
@@ -266,3 +282,50 @@ def test_produce_that_waits_for_a_flush_is_answered_when_the_directory_fails(tmp
     assert [answer.error for answer in answers] == [ErrorCode.KAFKA_STORAGE_ERROR]
     pool.run_all()
     assert len(answers) == 1
+
+
+class TruncatedMeanwhile(dict[TopicPartition, memoryview]):
+    """Records for two partitions. Between the two appends the time of a step passes."""
+
+    def __init__(self, replicas: Replicas) -> None:
+        super().__init__({TP: batch(b"a", b"b"), OTHER: batch(b"c")})
+        self.replicas = replicas
+
+    def items(self) -> Iterator[tuple[TopicPartition, memoryview]]:  # type: ignore[override]
+        for item in super().items():
+            yield item
+            self.replicas.disk.clock.advance(STEP_MS)
+
+
+@pytest.mark.parametrize("is_deleted", [False, True], ids=["truncated", "deleted"])
+def test_a_log_that_is_cut_between_the_steps_of_an_append_is_not_flushed_beyond_its_end(
+    tmp_path: Path, is_deleted: bool
+) -> None:
+    pool = DeferredIoPool()
+    replicas = Replicas(tmp_path, {"flush.messages": "1"}, io_pool=pool)
+    for tp in (TP, OTHER):
+        replicas.lead(tp, replicas=[0, 1])
+    pool.run_all()
+    log = replicas.manager.partition(TP).log
+    assert log is not None
+    answers: dict[TopicPartition, LogAppendResult] = {}
+    work = replicas.manager.append_in_steps(
+        timeout_ms=1_000,
+        required_acks=1,
+        internal_topics_allowed=False,
+        origin=AppendOrigin.CLIENT,
+        records=TruncatedMeanwhile(replicas),
+        respond=answers.update,
+    )
+    next(work)
+    if is_deleted:
+        replicas.stop(delete=True)
+    else:
+        replicas.follow(epoch=1, partition_epoch=1)
+        log.truncate_to(1)
+    assert list(work) == []
+    assert not answers, "the other partition's flush is under way"
+    pool.run_all()
+    assert log.recovery_point <= log.log_end_offset
+    assert answers[OTHER].error == NONE
+    assert answers[TP].error == (ErrorCode.KAFKA_STORAGE_ERROR if is_deleted else NONE)
