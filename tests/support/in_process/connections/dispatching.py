@@ -39,8 +39,9 @@ class Broker:
         self.first_metadata_timer = SystemTimer(owner.clock)
         self.first_metadata = FirstMetadata(self.first_metadata_timer, owner.call_soon, has_topics=False)
         self.first_metadata.is_awaited = False
+        self.services = SimpleNamespace(config=config, clock=owner.clock, authorizer=None)
         self.dispatcher = Dispatcher(
-            SimpleNamespace(config=config, clock=owner.clock),  # type: ignore[arg-type]
+            self.services,  # type: ignore[arg-type]
             self.in_background,
             self.first_metadata,
             self.slices,
