@@ -22,6 +22,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from odradek.broker.apis import HANDLERS, version_gates
+from odradek.broker.apis.authorization import authorize
 from odradek.broker.error_responses import error_response
 from odradek.broker.metadata.first_metadata import ANSWERED_FROM_THE_CACHE, ASKS_FOR_BROKERS
 from odradek.broker.network.requests.large_requests import LargeRequests, Slot, keeping_place
@@ -29,11 +30,12 @@ from odradek.broker.network.requests.loop_time import TimedCoroutine, timed_step
 from odradek.broker.network.requests.request import RequestContext, RequestTimes
 from odradek.broker.network.requests.request_observer import RequestObservers, observer_of
 from odradek.broker.network.sockets.close_reason import CloseReason
+from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.controller.tree.metadata_tree import TreeError
 from odradek.protocol.api import API, ApiKey, ApiSpec
 from odradek.protocol.codec.codec import Decoder, EncodeError, decode_in_steps, elements_in_steps
 from odradek.protocol.codec.decode_error import DecodeError
-from odradek.protocol.codec.limits import MAX_STRING_BYTES
+from odradek.protocol.codec.limits import MAX_DECODED_VALUES, MAX_STRING_BYTES
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.headers import RequestHeader, UnsupportedVersionError, decode_request_header
 from odradek.protocol.metadata_version import LATEST_PRODUCTION, MetadataVersion
@@ -84,10 +86,13 @@ the controller.
 QUOTES_FIT_BYTES: Final = MAX_STRING_BYTES // 4
 """What an answer quotes of a smaller request, a few times at most, is not too long a text."""
 
-WAIT_FOR_NO_OTHER: Final = frozenset(
-    {ApiKey.PRODUCE, ApiKey.LEADER_AND_ISR, ApiKey.STOP_REPLICA, ApiKey.UPDATE_METADATA}
-)
-"""The records of Produce stay bytes; for what the controller sends, requests of clients may be waiting."""
+FROM_THE_CONTROLLER: Final = frozenset({ApiKey.LEADER_AND_ISR, ApiKey.STOP_REPLICA, ApiKey.UPDATE_METADATA})
+"""Requests of clients may be waiting for them. They may have ten times the values of others, about every partition of
+the cluster. Clients that are no brokers have neither right.
+"""
+
+WAIT_FOR_NO_OTHER: Final = FROM_THE_CONTROLLER | {ApiKey.PRODUCE}
+"""The records of Produce stay bytes."""
 
 
 class Route:
@@ -286,12 +291,17 @@ class Dispatcher:
     def _decode_and_handle(
         self, connection: Connection, route: Route, ctx: RequestContext, frame: memoryview, position: int
     ) -> Steps:
-        if ctx.header.api_key in WAIT_FOR_THE_CONTROLLER:
+        key, version = ctx.header.api_key, ctx.header.api_version
+        max_values: int | None = None
+        if key in WAIT_FOR_THE_CONTROLLER:
             yield from self._large_admin_requests.admit(ctx)
-        elif ctx.header.api_key not in WAIT_FOR_NO_OTHER:
+        elif key in FROM_THE_CONTROLLER and not self._is_of_a_broker(ctx):
+            max_values = MAX_DECODED_VALUES
+            yield from self._large_requests.admit(ctx)
+        elif key not in WAIT_FOR_NO_OTHER:
             yield from self._large_requests.admit(ctx)
         try:
-            request = yield from decode_in_steps(route.request_type, frame, ctx.header.api_version, position)
+            request = yield from decode_in_steps(route.request_type, frame, version, position, max_values)
         except DecodeError as error:
             connection.close_after_answers(CloseReason.INVALID_REQUEST, str(error), ctx)
             if ctx.memory is not None:
@@ -299,6 +309,21 @@ class Dispatcher:
             return
         ctx.elements = yield from elements_in_steps(request)
         self._begin(route, ctx, request)
+
+    def _is_of_a_broker(self, ctx: RequestContext) -> bool:
+        """Whether the client may do what brokers do. The handler asks again, refuses, and writes the audit log."""
+        try:
+            return authorize(
+                self._services,
+                ctx,
+                AclOperation.CLUSTER_ACTION,
+                ResourceType.CLUSTER,
+                CLUSTER_NAME,
+                log_if_allowed=False,
+                log_if_denied=False,
+            )
+        except Exception:  # noqa: BLE001 - of a custom authorizer; it is answered when the handler asks
+            return False
 
     def serve(self, ctx: RequestContext, request: Request) -> None:
         """Handle a request that this broker sends to itself."""

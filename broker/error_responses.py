@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Final, cast
 
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.mapped import Mapped
-from odradek.protocol.errors import DEFAULT_MESSAGES
+from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode
 from odradek.protocol.made_once import FEW, made_once
 from odradek.timer.sliced_work import listed
 
 if TYPE_CHECKING:
     from odradek.protocol.codec.schema import Field, Request, Response, Struct
-    from odradek.protocol.errors import ErrorCode
 
 _CODES: Final = ("error_code", "partition_error_code")
 """The names of the fields with an error code. AddPartitionsToTxn has the second one."""
@@ -56,6 +55,13 @@ _WITHOUT_MESSAGE: Final = frozenset({ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CON
 
 _WITH_DEFAULT_MESSAGE: Final = frozenset({ApiKey.DESCRIBE_CONFIGS, ApiKey.ALTER_CLIENT_QUOTAS})
 """Responses whose error message is always that of the code, and never the reason."""
+
+_ANSWERED_BY_THE_CONTROLLER: Final = frozenset(
+    {ApiKey.ALTER_PARTITION_REASSIGNMENTS, ApiKey.LIST_PARTITION_REASSIGNMENTS, ApiKey.UPDATE_FEATURES}
+)
+"""A broker that is not the controller says so once, with the message of the code, and names nothing of the request.
+Kafka: KafkaApis.handleAlterPartitionReassignmentsRequest, where the controller's answer is an ApiError.
+"""
 
 ENTITIES: Final[Mapping[ApiKey, tuple[Entities, ...]]] = {
     ApiKey.OFFSET_FETCH: (Entities("groups", "groups", _named("group_id")),),
@@ -114,11 +120,14 @@ def error_response(
 ) -> Generator[None, None, Response]:
     """The response to `request` in which nothing succeeded, made in steps."""
     response = response_type()
+    names_nothing = code == ErrorCode.NOT_CONTROLLER and key in _ANSWERED_BY_THE_CONTROLLER
     if key in _WITHOUT_MESSAGE:
         message = None
-    elif key in _WITH_DEFAULT_MESSAGE:
+    elif key in _WITH_DEFAULT_MESSAGE or names_nothing:
         message = DEFAULT_MESSAGES[code]
     _set_error(response, version, code, message)
+    if names_nothing:
+        return response
     sentinels = _SENTINELS.get(key)
     for entities in ENTITIES.get(key, ()):
         if not _declared(response, entities).versions.covers(version):

@@ -38,6 +38,7 @@ from odradek.controller.admin.policies import Policies
 from odradek.controller.model.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.controller.tree.metadata_tree import MetadataTree, SetData, TreeError
 from odradek.controller.znodes import znodes
+from odradek.controller.znodes.features import FinalizedFeatureChangeListener
 from odradek.controller.znodes.metadata_client import MetadataClient
 from odradek.controller.znodes.registration import RegistrationRefused, check_end_points_are_free
 from odradek.controller.znodes.znode_json import BadZnode
@@ -129,6 +130,7 @@ class KafkaServer:
         self._faults: Faults | None = None
         self._token_manager: DelegationTokenManager | None = None
         self._config_changes: ConfigChangeListener | None = None
+        self._features: FinalizedFeatureChangeListener | None = None
         self._has_started = False
         self._background = BackgroundWork(self._loop)
 
@@ -202,15 +204,15 @@ class KafkaServer:
         overrides = await client.entity_configs("topics", topics)
         await self._load_logs(overrides)
         partition_counts = await client.topic_partition_counts({GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC})
+        cache = await self._make_metadata_cache(client)
 
         self._sockets = sockets = self._make_sockets(
             self.config, self.clock, self.timer, self._machine.io_pool, lambda *request: dispatcher.dispatch(*request)
         )
         if isinstance(sockets, SocketServer):
-            sockets.make_authentications = self._make_authentications
+            sockets.make_authentications = partial(self._make_authentications, cache)
         self.addresses = await sockets.open()
         broker_info = registered_info(self.config, self.broker_id, self.addresses)
-        cache = MetadataCache(self.broker_id)
         self._links = links = ClusterLinks(
             self.config,
             self._make_link,
@@ -255,6 +257,13 @@ class KafkaServer:
         sockets.start_accepting()
         self._has_started = True
         logger.info("[KafkaServer id=%d] started", self.broker_id)
+
+    async def _make_metadata_cache(self, client: MetadataClient) -> MetadataCache:
+        cache = MetadataCache(self.broker_id)
+        if self.config.metadata_version.has_features:
+            self._features = FinalizedFeatureChangeListener(client, cache.update_features_epoch)
+            await self._features.start()
+        return cache
 
     async def _load_dynamic_configs(self, client: MetadataClient) -> DynamicBrokerConfig:
         """Apply the stored configs of the brokers and of this one, before listeners and logs are opened with them."""
@@ -325,10 +334,10 @@ class KafkaServer:
 
         return make_sasl_parts(self.clock, self._machine, self._scram_credentials, self._token_manager)
 
-    def _make_authentications(self) -> Authentications:
+    def _make_authentications(self, cache: MetadataCache) -> Authentications:
         from odradek.broker.setup.sasl_setup import make_authentications
 
-        return make_authentications(self.config, self._sasl_parts(), self.timer, self._background.start)
+        return make_authentications(self.config, self._sasl_parts(), self.timer, self._background.start, cache)
 
     def _watch_loop(self, pause_ms: int) -> None:
         if pause_ms:
@@ -401,6 +410,8 @@ class KafkaServer:
             sockets.stop_accepting()
         if self._metrics is not None:
             await self._metrics.close()
+        if self._features is not None:
+            self._features.stop()
         if self._config_changes is not None:
             await self._config_changes.shutdown()
         if self._token_manager is not None:

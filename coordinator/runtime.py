@@ -39,6 +39,10 @@ BATCH_BYTES_MAX: Final = 100 * 1024 * 1024
 """Of the records of one batch, decompressed: as much as a request may bring (`socket.request.max.bytes`)."""
 
 
+class LoadRefusedError(Exception):
+    """The state of a partition must not be loaded: the partition stays loading until it is resigned."""
+
+
 def records_of(batch: AnyBatch) -> Iterator[Record]:
     """The records of a batch of an internal topic. One that is too large is left out, and what follows it is loaded."""
     try:
@@ -52,7 +56,8 @@ class PartitionOwnership:
 
     A partition is unknown, loading, or owned. `load` is a generator that reads the state of a partition. When the
     partition is resigned meanwhile, the generator is abandoned and `on_unload` drops what it has built. `on_loaded` is
-    called with each partition that has become owned.
+    called with each partition that has become owned. A `load` that raises LoadRefusedError leaves its partition
+    loading.
     """
 
     __slots__ = ("_epochs", "_load", "_loading", "_name", "_on_loaded", "_on_unload", "_owned", "_work", "load_times")
@@ -136,6 +141,7 @@ class PartitionOwnership:
         return True
 
     def _loading_steps(self, partition: int, token: object, began_ms: int) -> Steps:
+        is_refused = False
         try:
             if self._loading.get(partition) is not token:
                 return  # resigned before the load began
@@ -145,9 +151,12 @@ class PartitionOwnership:
                     return
         except (KafkaError, CorruptRecordError, OSError) as error:
             _log.error("Error loading %s-%d: %s", self._name, partition, error)
+        except LoadRefusedError as error:
+            is_refused = True
+            _log.error("Not loading %s-%d: %s", self._name, partition, error)
         finally:
             # As in Kafka, the partition is served even if loading failed: with what was loaded until then.
-            if self._loading.get(partition) is token:
+            if self._loading.get(partition) is token and not is_refused:
                 del self._loading[partition]
                 self._owned.add(partition)
                 if self.load_times is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
@@ -90,6 +90,8 @@ class Services:
     """None: everything is allowed."""
     topic_overrides: Callable[[Sequence[str]], Awaitable[Mapping[str, Mapping[str, str]]]]
     """Reads the configs of topics from the metadata tree."""
+    topic_partition_counts: Callable[[Collection[str]], Awaitable[Mapping[str, int]]]
+    """Reads the numbers of partitions of topics from the metadata tree."""
     spawn: Spawn = field(init=False)
     in_slices: InSlices = field(init=False)
     """Both come from the dispatcher, which has the error response of each API."""

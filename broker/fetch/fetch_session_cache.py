@@ -15,6 +15,8 @@ The cost does not depend on the number of sessions: a dict keeps the order of us
 (a thousand keys are searched in ten steps, and moved in less than a microsecond). Only while there is no room for more
 partitions, each session may be looked at.
 
+Kafka divides the sessions among eight shards, each with an eighth of the slots and a lock of its own.
+
 Kafka: FetchSessionCacheShard, FetchSessionCacheShard.touch, EvictableKey, LastUsedKey.
 """
 

@@ -1,6 +1,6 @@
 """The cluster's metadata on this broker: leaders, replicas, live brokers, topic ids.
 
-Only UpdateMetadata requests change the cache, on one node as in a cluster. Every request builds a new
+Only UpdateMetadata requests change the snapshot, on one node as in a cluster. Every request builds a new
 `MetadataSnapshot` and replaces the old one, so a reader that took a snapshot sees one state of the cluster for as long
 as it uses it.
 
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from odradek.controller.model.broker_info import EndPoint, SecurityProtocol
 from odradek.controller.model.leader_and_isr import LEADER_DURING_DELETE, NO_LEADER
 from odradek.controller.model.topic_names import INTERNAL_TOPICS
+from odradek.controller.znodes.features import UNKNOWN_EPOCH
 from odradek.protocol.codec.kept_array import KeptArray
 from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.errors import ErrorCode
@@ -69,11 +70,17 @@ class MetadataSnapshot:
 class MetadataCache:
     """The current `MetadataSnapshot`, and queries on it."""
 
-    __slots__ = ("_broker_id", "snapshot")
+    __slots__ = ("_broker_id", "finalized_features_epoch", "snapshot")
 
     def __init__(self, broker_id: int) -> None:
         self._broker_id = broker_id
         self.snapshot = MetadataSnapshot()
+        self.finalized_features_epoch = UNKNOWN_EPOCH
+        """Comes from the metadata tree, and not with UpdateMetadata."""
+
+    def update_features_epoch(self, epoch: int) -> None:
+        """Kafka: ZkMetadataCache.updateFeaturesOrThrow, ZkMetadataCache.clearFeatures."""
+        self.finalized_features_epoch = epoch
 
     def update(self, request: UpdateMetadataRequest) -> list[TopicPartition]:
         """Apply one UpdateMetadata request; return the partitions it deletes, whether they were known here or not.

@@ -10,7 +10,7 @@ Kafka: ControllerMutationQuotaManager, StrictControllerMutationQuota, Permissive
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Unpack, cast
+from typing import TYPE_CHECKING, Final, Unpack, cast
 
 from odradek.broker.quotas.client_quota_manager import ClientQuotaManager, QuotaSettings
 from odradek.broker.quotas.client_sensors import ClientSensors
@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     from odradek.timer.system_timer import SystemTimer
 
 
+NO_QUOTA: Final = float(2**63 - 1)
+"""Tokens per second without a quota: the bucket of a client fills at once, and its debt is gone when a quota is set
+again. Kafka: ClientQuotaManager.quotaLimit.
+"""
+
+
 class MutationSensors(ClientSensors):
     """`rate` is for metrics only."""
 
@@ -37,15 +43,16 @@ class MutationSensors(ClientSensors):
 
     def record(self, amount: float, now_ms: int) -> None:
         super().record(amount, now_ms)
-        if self.bound is not None:
-            self.bucket.record(amount, self.bound, now_ms)
+        self.bucket.record(amount, self._tokens_per_second, now_ms)
 
     def throttle_time_ms(self, now_ms: int) -> int | None:
         """The time until the bucket is no more negative; None if it is not."""
-        if self.bound is None:
-            return None
-        tokens = self.bucket.tokens(self.bound, now_ms)
-        return as_int(token_throttle_time_ms(tokens, self.bound)) if tokens < 0 else None
+        tokens = self.bucket.tokens(self._tokens_per_second, now_ms)
+        return as_int(token_throttle_time_ms(tokens, self._tokens_per_second)) if tokens < 0 else None
+
+    @property
+    def _tokens_per_second(self) -> float:
+        return NO_QUOTA if self.bound is None else self.bound
 
 
 class ControllerMutationQuota:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.machine.machine import Machine
+    from odradek.broker.metadata.metadata_cache import MetadataCache
     from odradek.broker.network.connection.connection import Connection
     from odradek.broker.security.sasl.ports import ScramCredentials
     from odradek.broker.security.tokens.token_manager import DelegationTokenManager
@@ -40,11 +41,12 @@ def make_authentications(
     parts: SaslParts,
     timer: SystemTimer,
     in_background: Callable[[Coroutine[object, object, None]], None],
+    cache: MetadataCache,
 ) -> Authentications:
     """Raises nothing: `Authentications.load_listeners` loads the mechanisms."""
 
     def answer_versions(request: ApiVersionsRequest, version: int, connection: Connection) -> ApiVersionsResponse:
-        return api_versions.response_to(request, version, connection, config)
+        return api_versions.response_to(request, version, connection, config, cache.finalized_features_epoch)
 
     def answer_unsupported_versions() -> ApiVersionsResponse:
         return api_versions.unsupported_version_response(config.apis)

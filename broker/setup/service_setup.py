@@ -121,6 +121,7 @@ class ServiceSetup:
             topic_waits=topic_waits,
             quotas=QuotaManagers(config, self.clock, self.timer),
             topic_overrides=lambda topics: self.client.entity_configs("topics", topics),
+            topic_partition_counts=self.client.topic_partition_counts,
             slices=self.slices,
             logger_levels=LoggerLevels(),
             token_manager=self.token_manager,

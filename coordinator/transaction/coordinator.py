@@ -121,6 +121,13 @@ class TransactionCoordinator:
             sweep.cancel()
         self.states.resign_all()
 
+    def topic_partition_count_read(self, count: int | None) -> None:
+        """The number of partitions that `__transaction_state` has, before `on_elected`; None if it has no node.
+
+        Where it is not the number of the broker's start, elected partitions are not loaded.
+        """
+        self.states.topic_partition_count = count
+
     def on_elected(self, partition: int, epoch: int) -> None:
         """This broker has become leader of a partition of `__transaction_state`: load its transactions.
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from odradek.coordinator.partitioning import partition_for
 from odradek.coordinator.ports import BATCH_OVERHEAD_BYTES, TOMBSTONE_OVERHEAD_BYTES, CoordinatorLog
-from odradek.coordinator.runtime import PartitionOwnership, records_of
+from odradek.coordinator.runtime import LoadRefusedError, PartitionOwnership, records_of
 from odradek.coordinator.transaction.config import TransactionConfig
 from odradek.coordinator.transaction.records import (
     TransactionRecord,
@@ -99,6 +99,8 @@ class TransactionStateManager:
         self._partitions: dict[int, _Partition] = {}
         self.observer: Callable[[TransactionMetadata], None] | None = None
         """Called with each transaction whose state or partitions have changed in the log."""
+        self.topic_partition_count: int | None = None
+        """Partitions of the topic, as they were read for the last election; None if they were not read."""
         self.work = SlicedWork(timer, clock)
         """Sweeps over all transactions; separate from loading, so that a sweep does not wait for a load."""
         self.ownership = PartitionOwnership(
@@ -284,6 +286,7 @@ class TransactionStateManager:
 
         Kafka: TransactionStateManager.loadTransactionMetadata.
         """
+        self._validate_partition_count_is_stable()
         partition = self._partitions[number] = _Partition(self.ownership.epoch(number))
         values: dict[str, bytes] = {}
         try:
@@ -296,6 +299,16 @@ class TransactionStateManager:
             except CoordinatorRecordError as error:
                 _log.error("Ignoring transactional id %s: %s", transactional_id, error)
             yield None
+
+    def _validate_partition_count_is_stable(self) -> None:
+        """Raises: LoadRefusedError. A broker that started since has another number: for it, the ids of a partition
+        belong to others.
+
+        Kafka: TransactionStateManager.validateTransactionTopicPartitionCountIsStable.
+        """
+        expected, found = self._records.partition_count, self.topic_partition_count
+        if found not in (None, expected):
+            raise LoadRefusedError(f"Transaction topic number of partitions has changed from {expected} to {found}")
 
     def _replay(self, number: int, values: dict[str, bytes]) -> Steps:
         for batch in self._records.read_all(number):

@@ -125,15 +125,20 @@ class Decoder(Generic[M]):
 
 
 def decode_in_steps(
-    message_type: type[M], buffer: memoryview | bytes, version: int, position: int = 0
+    message_type: type[M],
+    buffer: memoryview | bytes,
+    version: int,
+    position: int = 0,
+    max_values: int | None = None,
 ) -> Generator[None, None, M]:
     """The same as `decode`, in steps: for messages that may be large. The caller may pause at each yield.
 
-    The empty arrays of the message are one list, to which nothing must be added.
+    `max_values`: what the message may have, if less than any message of its type. The empty arrays of the message are
+    one list, to which nothing must be added.
     """
     decoder: Any = message_type.DECODERS.get(version + IN_STEPS) or _compile_decoder(message_type, version, IN_STEPS)
     try:
-        message, _ = yield from decoder(buffer, position, message_type.MAX_VALUES, MAX_TAGGED_FIELDS)
+        message, _ = yield from decoder(buffer, position, max_values or message_type.MAX_VALUES, MAX_TAGGED_FIELDS)
     except (StructError, IndexError, ValueError) as error:
         raise _undecodable(message_type, version, error) from None
     return message  # type: ignore[no-any-return]

@@ -24,7 +24,9 @@ from odradek.broker.apis.cluster.coordinators import coordinator_of
 from odradek.broker.replica_manager.leader_and_isr_states import partition_states
 from odradek.controller.loop_turns import in_turns, result_in_turns
 from odradek.controller.model.acls import AclOperation
-from odradek.controller.model.topic_names import is_valid_topic_name
+from odradek.controller.model.topic_names import TRANSACTION_STATE_TOPIC, is_valid_topic_name
+from odradek.controller.tree.metadata_tree import TreeError
+from odradek.controller.znodes.znode_json import BadZnode
 from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.leader_and_isr import (
@@ -72,6 +74,7 @@ async def apply(
     async with broker.replica_manager.controller_requests.replica_state_change_lock:
         new_topics = await _new_topics(broker, request)
         await _apply_configs(broker, new_topics)
+        await _read_transaction_partitions(broker, request)
         if is_stale(broker, request.broker_epoch):
             respond(await result_in_turns(error_response(request, version, ErrorCode.STALE_BROKER_EPOCH, None)))
             return
@@ -163,6 +166,22 @@ async def _apply_configs(broker: Services, topics: Sequence[str]) -> None:
         async for topic, overrides in in_turns(of_topics.items(), SLICE):
             if topic not in updated:
                 broker.log_manager.update_topic_config(topic, overrides)
+
+
+async def _read_transaction_partitions(broker: Services, request: LeaderAndIsrRequest) -> None:
+    """Tell the transaction coordinator, before it is elected, how many partitions its topic has.
+
+    Kafka reads the number again for each partition that it loads. Where it cannot be read, the last one holds.
+    """
+    async for topic, _, state in in_turns(partition_states(request)):
+        if topic == TRANSACTION_STATE_TOPIC and state.leader == broker.broker_id:
+            try:
+                counts = await broker.topic_partition_counts({topic})
+            except (BadZnode, TreeError) as error:
+                state_change_log.error("Cannot read the number of partitions of %s: %r", topic, error)
+            else:
+                broker.transaction_coordinator.topic_partition_count_read(counts.get(topic))
+            return
 
 
 def _move_coordinators(broker: Services, leaders: Sequence[Partition], followers: Sequence[Partition]) -> None:

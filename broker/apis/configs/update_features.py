@@ -38,12 +38,7 @@ def handle(broker: Services, ctx: RequestContext, request: UpdateFeaturesRequest
 
 async def _update(broker: Services, ctx: RequestContext, request: UpdateFeaturesRequest) -> None:
     updates = Mapped(partial(_update_of, ctx.header.api_version), request.feature_updates)
-    try:
-        found = await broker.controller.update_features(updates)
-    except KafkaError as error:
-        if error.code != ErrorCode.NOT_CONTROLLER:
-            raise
-        return ctx.reply(UpdateFeaturesResponse(error_code=error.code, error_message=error.message))
+    found = await broker.controller.update_features(updates)
     results = Pairs(_result)
     async for name, refusal in in_turns(found.items()):
         results.add(name, refusal)

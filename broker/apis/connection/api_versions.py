@@ -35,30 +35,34 @@ FIRST_SOFTWARE_VERSION: Final = 3
 FIRST_WITH_OWN_RANGE: Final = 3
 """Releases with this version of ApiVersions answer an unsupported version with the range of ApiVersions (KIP-511)."""
 
-FINALIZED_FEATURES_EPOCH: Final = 0
-"""In ZooKeeper mode 3.9 supports no features and finalizes none; the epoch is that of the untouched /feature znode."""
-
-NO_FEATURES_EPOCH: Final = -1
-
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)
 
 
 def handle(broker: Services, ctx: RequestContext, request: ApiVersionsRequest) -> None:
-    ctx.reply(response_to(request, ctx.header.api_version, ctx.connection, broker.config))
+    epoch = broker.metadata_cache.finalized_features_epoch
+    ctx.reply(response_to(request, ctx.header.api_version, ctx.connection, broker.config, epoch))
 
 
 def response_to(
-    request: ApiVersionsRequest, version: int, connection: ClientConnection, config: BrokerConfig
+    request: ApiVersionsRequest,
+    version: int,
+    connection: ClientConnection,
+    config: BrokerConfig,
+    finalized_features_epoch: int,
 ) -> ApiVersionsResponse:
-    """The response, also before authentication. Notes the software of the client."""
+    """The response, also before authentication. Notes the software of the client.
+
+    In ZooKeeper mode 3.9 supports no features and finalizes none, but their epoch changes with their node.
+    """
     if version >= FIRST_SOFTWARE_VERSION:
         name, software_version = request.client_software_name, request.client_software_version
         if not (_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(software_version)):
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         connection.client_software_name = name
         connection.client_software_version = software_version
-    epoch = FINALIZED_FEATURES_EPOCH if config.metadata_version.has_features else NO_FEATURES_EPOCH
-    return ApiVersionsResponse(api_keys=_served(config.apis, config.metadata_version), finalized_features_epoch=epoch)
+    return ApiVersionsResponse(
+        api_keys=_served(config.apis, config.metadata_version), finalized_features_epoch=finalized_features_epoch
+    )
 
 
 def unsupported_version_response(apis: Mapping[int, ApiSpec] = API) -> ApiVersionsResponse:

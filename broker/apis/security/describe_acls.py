@@ -30,6 +30,9 @@ def handle(broker: Services, ctx: RequestContext, request: DescribeAclsRequest) 
     authorizer = configured_authorizer(broker, "No Authorizer is configured on the broker")
     resources: dict[ResourcePattern, DescribeAclsResource] = {}
     for binding in authorizer.acls(filter_of(request)):
+        if binding is None:
+            yield None
+            continue
         if binding.is_unknown:
             raise ValueError("DescribeAclsResponse contains UNKNOWN elements")
         (resource_type, name, pattern_type), (principal, host, operation, permission) = binding

@@ -15,7 +15,6 @@ from odradek.broker.apis.named_partitions import AnsweredPartitions, NamedPartit
 from odradek.controller.loop_turns import result_in_turns
 from odradek.controller.model.acls import AclOperation
 from odradek.protocol.codec.mapped import Mapped
-from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 
     from odradek.broker.apis.services import Services
     from odradek.broker.network.requests.request import RequestContext
+    from odradek.protocol.errors import KafkaError
     from odradek.protocol.topic_partition import TopicPartition
 
 
@@ -40,12 +40,7 @@ def handle(broker: Services, ctx: RequestContext, request: AlterPartitionReassig
 
 async def _alter(broker: Services, ctx: RequestContext, request: AlterPartitionReassignmentsRequest) -> None:
     named = await result_in_turns(named_partitions(Mapped(_split, request.topics), attrgetter("partition_index")))
-    try:
-        outcomes = await broker.controller.alter_partition_reassignments(_targets(named))
-    except KafkaError as error:
-        if error.code != ErrorCode.NOT_CONTROLLER:
-            raise
-        return ctx.reply(AlterPartitionReassignmentsResponse(error_code=error.code, error_message=error.message))
+    outcomes = await broker.controller.alter_partition_reassignments(_targets(named))
     ctx.reply(AlterPartitionReassignmentsResponse(responses=AnsweredPartitions(named, outcomes, _topic, _result)))
 
 

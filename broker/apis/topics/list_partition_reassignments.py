@@ -13,7 +13,6 @@ from odradek.broker.apis.named_partitions import NamedPartitions, named_partitio
 from odradek.controller.loop_turns import in_turns, result_in_turns
 from odradek.controller.model.acls import AclOperation
 from odradek.protocol.codec.mapped import Mapped
-from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
@@ -39,12 +38,7 @@ async def _list(broker: Services, ctx: RequestContext, request: ListPartitionRea
     if request.topics is not None:
         wanted = await result_in_turns(named_partitions(Mapped(_split, request.topics), index))
     topics: dict[str, list[OngoingPartitionReassignment]] = {}
-    try:
-        found = await broker.controller.list_partition_reassignments(wanted)
-    except KafkaError as error:
-        if error.code != ErrorCode.NOT_CONTROLLER:
-            raise
-        return ctx.reply(ListPartitionReassignmentsResponse(error_code=error.code, error_message=error.message))
+    found = await broker.controller.list_partition_reassignments(wanted)
     async for tp, assignment in in_turns(found.items()):
         topics.setdefault(tp.topic, []).append(
             OngoingPartitionReassignment(

@@ -14,9 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.security.authorizer.acl_cache import AclCache
-from odradek.broker.security.authorizer.acl_store import AclStore, Change, Entries
+from odradek.broker.security.authorizer.acl_store import AclStore, Change, ChangeSteps, Entries
 from odradek.broker.security.authorizer.audit_log import audit_logger, log_decision
 from odradek.broker.security.authorizer.client_host import java_host
+from odradek.broker.security.authorizer.filter_index import EntryFilters, FilterIndex, first_match, merged
 from odradek.broker.security.authorizer.ports import AclCreateResult, AclDeleteResult, Action, Authorizer
 from odradek.controller.admin.node_changes import NodeChangeListener
 from odradek.controller.loop_turns import in_turns
@@ -171,7 +172,7 @@ class AclAuthorizer(Authorizer):
 
     # ACLs
 
-    def acls(self, acl_filter: AclBindingFilter) -> Iterator[AclBinding]:
+    def acls(self, acl_filter: AclBindingFilter) -> Iterator[AclBinding | None]:
         return self._cache.bindings(acl_filter)
 
     @property
@@ -206,22 +207,22 @@ class AclAuthorizer(Authorizer):
     async def delete_acls(
         self, ctx: AuthorizableRequestContext, filters: Sequence[AclBindingFilter]
     ) -> list[AclDeleteResult]:
-        matching: dict[ResourcePattern, list[int]] = {}
-        for index, acl_filter in enumerate(filters):
-            candidates = acl_filter.pattern.patterns() or self._cache.patterns()
-            async for pattern in in_turns(candidates):
-                if acl_filter.pattern.matches(pattern):
-                    matching.setdefault(pattern, []).append(index)
+        index = FilterIndex()
+        async for number, acl_filter in in_turns(enumerate(filters)):
+            index.add(number, acl_filter)
+        matching: dict[ResourcePattern, list[EntryFilters]] = {}
+        async for match in in_turns(index.matches(self._cache.patterns())):
+            if match is not None:
+                matching.setdefault(match[0], []).append(match[1])
         deleted: dict[AclBinding, int] = {}
         changes = {
-            pattern: _removal(pattern, filters, indexes, deleted)
-            async for pattern, indexes in in_turns(matching.items())
+            pattern: _removal(pattern, of_entries, deleted) async for pattern, of_entries in in_turns(matching.items())
         }
         errors = await self._store.update(changes)
-        results: list[list[tuple[AclBinding, KafkaError | None]]] = [[] for _ in filters]
-        async for binding, index in in_turns(deleted.items()):
-            results[index].append((binding, _api_error(errors.get(binding.pattern))))
-        return [AclDeleteResult(None, tuple(found)) for found in results]
+        found: dict[int, list[tuple[AclBinding, KafkaError | None]]] = {}
+        async for binding, number in in_turns(deleted.items()):
+            found.setdefault(number, []).append((binding, _api_error(errors.get(binding.pattern))))
+        return [AclDeleteResult(None, tuple(found.get(number, ()))) async for number in in_turns(range(len(filters)))]
 
     # Changes made elsewhere
 
@@ -264,26 +265,29 @@ def _with_java_host(ctx: AuthorizableRequestContext) -> AuthorizableRequestConte
 
 
 def _addition(bindings: set[AclBinding]) -> Change:
-    def change(entries: Entries) -> Entries:
+    def change(entries: Entries) -> ChangeSteps:
+        new = set()
         for binding in bindings:
             check_principal(binding.entry.principal)
-        return entries | {binding.entry for binding in bindings}
+            new.add(binding.entry)
+            yield
+        return entries | new
 
     return change
 
 
-def _removal(
-    pattern: ResourcePattern, filters: Sequence[AclBindingFilter], indexes: list[int], deleted: dict[AclBinding, int]
-) -> Change:
+def _removal(pattern: ResourcePattern, filters: Sequence[EntryFilters], deleted: dict[AclBinding, int]) -> Change:
     """Removes what the filters match, and remembers the first filter that matches an entry in `deleted`."""
 
-    def change(entries: Entries) -> Entries:
+    def change(entries: Entries) -> ChangeSteps:
+        of_entries = yield from merged(filters)
         gone = set()
         for entry in entries:
-            index = next((index for index in indexes if filters[index].entry.matches(entry)), None)
+            index = first_match(of_entries, entry)
             if index is not None:
                 gone.add(entry)
                 deleted.setdefault(AclBinding(pattern, entry), index)
+            yield
         return entries - gone
 
     return change

@@ -37,6 +37,9 @@ LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED
 
 DENY_SHIFT: Final = 16
 
+LOOKED_AT: Final = 64
+"""Patterns and entries that are compared with a filter in one step, at less than a microsecond each."""
+
 IMPLIED: Final = {
     **dict.fromkeys((AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER), 8),
     AclOperation.ALTER_CONFIGS: 10,
@@ -127,16 +130,14 @@ class AclCache:
             if not self._names[key]:
                 del self._names[key]
 
-    def bindings(self, acl_filter: AclBindingFilter) -> Iterator[AclBinding]:
-        """The bindings that match, of those that are stored now. Kafka: AclAuthorizer.acls."""
-        of_pattern, of_entry = acl_filter
-        return (
-            AclBinding(pattern, entry)
-            for pattern, acls in list(self._acls.items())
-            if of_pattern.matches(pattern)
-            for entry in acls.entries
-            if of_entry.matches(entry)
-        )
+    def bindings(self, acl_filter: AclBindingFilter) -> Iterator[AclBinding | None]:
+        """The bindings that match, of those that are stored now. Kafka: AclAuthorizer.acls.
+
+        None after `LOOKED_AT` patterns and entries that do not match: the caller may pause there.
+        """
+        patterns = acl_filter.pattern.patterns()
+        stored = {pattern: self._acls[pattern] for pattern in patterns if pattern in self._acls}
+        return _bindings(stored if patterns else self._acls.copy(), acl_filter)
 
     def is_allowed(
         self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType, name: str
@@ -220,6 +221,24 @@ class AclCache:
         return any(is_open(prefix) for found in allowed_prefixes for prefix in found) or any(
             name == WILDCARD or (not _has(denied, name) and is_open(name)) for found in allowed for name in found
         )
+
+
+def _bindings(
+    stored: Mapping[ResourcePattern, VersionedAcls], acl_filter: AclBindingFilter
+) -> Iterator[AclBinding | None]:
+    of_pattern, of_entry = acl_filter
+    looked_at = 0
+    for pattern, acls in stored.items():
+        for entry in acls.entries if of_pattern.matches(pattern) else ():
+            if of_entry.matches(entry):
+                yield AclBinding(pattern, entry)
+                continue
+            looked_at += 1
+            if looked_at % LOOKED_AT == 0:
+                yield None
+        looked_at += 1
+        if looked_at % LOOKED_AT == 0:
+            yield None
 
 
 def _has(sets: Iterable[set[str]], name: str) -> bool:

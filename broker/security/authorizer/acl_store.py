@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from odradek.broker.machine.timed_waits import pause
 from odradek.broker.security.authorizer.acl_cache import NO_ACLS, VersionedAcls
-from odradek.controller.loop_turns import in_turns
+from odradek.controller.loop_turns import in_turns, result_in_turns
 from odradek.controller.model.acls import AccessControlEntry, ResourcePattern
 from odradek.controller.tree.metadata_tree import (
     UNANSWERED,
@@ -56,8 +56,9 @@ RETRY_BACKOFF_JITTER_MS: Final = 50
 
 Entries: TypeAlias = frozenset[AccessControlEntry]
 Errors: TypeAlias = dict[ResourcePattern, Exception]
-Change: TypeAlias = Callable[[Entries], Entries]
-"""The new entries of a pattern, from those that are stored. Raises: ValueError."""
+ChangeSteps: TypeAlias = Generator[None, None, Entries]
+Change: TypeAlias = Callable[[Entries], ChangeSteps]
+"""The new entries of a pattern, from those that are stored, in steps. Raises: ValueError."""
 
 
 class AclStore:
@@ -78,16 +79,19 @@ class AclStore:
 
     async def load(self) -> None:
         """Read all ACLs. Raises: BadZnode, TreeError."""
-        patterns = []
+        patterns = set()
         for pattern_type, path in acl_nodes.STORES.items():
-            for name in await self._client.children(path):
-                resource_type = acl_nodes.resource_type_of(name)
+            for kind in await self._client.children(path):
+                resource_type = acl_nodes.resource_type_of(kind)
                 if not resource_type:
-                    logger.warning("Ignoring unknown ResourceType: %s", name)
+                    logger.warning("Ignoring unknown ResourceType: %s", kind)
                     continue
                 names = await self._client.children(acl_nodes.type_path(resource_type, pattern_type))
-                patterns += [ResourcePattern(resource_type, name, pattern_type) for name in names]
-        await self.refresh({*patterns, *self._cache.patterns()})
+                async for name in in_turns(names):
+                    patterns.add(ResourcePattern(resource_type, name, pattern_type))
+        async for pattern in in_turns(self._cache.patterns()):
+            patterns.add(pattern)
+        await self.refresh(patterns)
 
     async def refresh(self, patterns: Iterable[ResourcePattern]) -> None:
         """Read the ACLs of some patterns, all that can be read.
@@ -157,7 +161,7 @@ class AclStore:
             try:
                 if isinstance(acls, Exception):
                     raise acls
-                wanted[pattern] = acls, changes[pattern](acls.entries)
+                wanted[pattern] = acls, await result_in_turns(changes[pattern](acls.entries))
             except (BadZnode, TreeError, ValueError) as error:
                 errors[pattern] = error
         operations = {

@@ -95,8 +95,10 @@ class Authorizer(Protocol):
         """Delete what each filter matches. The results are in the order of the filters."""
 
     @abstractmethod
-    def acls(self, acl_filter: AclBindingFilter, /) -> Iterable[AclBinding]:
-        """The bindings that match, as they are stored now. A generator may look for each when it is asked for."""
+    def acls(self, acl_filter: AclBindingFilter, /) -> Iterable[AclBinding | None]:
+        """The bindings that match, as they are stored now. A generator may look for each when it is asked for, and
+        give None where it has found nothing for some time: other work is done then.
+        """
 
     @property
     def acl_count(self) -> int:

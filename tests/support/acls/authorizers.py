@@ -103,6 +103,10 @@ def may(authorizer: AclAuthorizer, name: str = "t", operation: AclOperation = RE
     return answer
 
 
+def stored(authorizer: AclAuthorizer) -> list[AclBinding]:
+    return [found for found in authorizer.acls(ALL) if found is not None]
+
+
 async def create(authorizer: AclAuthorizer, *bindings: AclBinding) -> list[ErrorCode | None]:
     results = await authorizer.create_acls(client_of(), bindings)
     return [None if result.error is None else result.error.code for result in results]

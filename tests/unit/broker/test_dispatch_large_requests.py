@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import itertools
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
+from odradek.broker import dispatch
 from odradek.broker.network.requests.large_requests import LARGE_REQUESTS_BYTES
 from odradek.broker.network.requests.request import RequestContext
+from odradek.broker.network.sockets.close_reason import CloseReason
+from odradek.broker.security.authorizer.ports import Action, AuthorizableRequestContext
+from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.schema import Request
 from odradek.protocol.headers import RequestHeader, encode_request
@@ -25,6 +29,8 @@ from odradek.timer.clock import ManualClock
 from odradek.timer.sliced_work import SLICE_MS, Wait
 from tests.support.in_process.connections.dispatching import Broker
 from tests.support.in_process.connections.network import Link
+from tests.support.in_process.security.scripted_authorizer import ScriptedAuthorizer
+from tests.support.transcripts.rights import Right
 
 
 @pytest.fixture
@@ -109,7 +115,29 @@ def test_a_request_that_waits_for_the_controller_keeps_its_place(broker: Broker)
     asyncio.run(scenario())
 
 
-def test_what_the_controller_sends_waits_for_no_client(broker: Broker) -> None:
+CLUSTER_ACTION = (AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME)
+
+
+class FailingAuthorizer(ScriptedAuthorizer):
+    """A custom one with a bug."""
+
+    def authorize(self, ctx: AuthorizableRequestContext, actions: Sequence[Action], /) -> list[bool]:
+        raise RuntimeError("no rights")
+
+
+@pytest.mark.parametrize(
+    ("authorizer", "waits"),
+    [
+        (None, False),
+        (ScriptedAuthorizer(CLUSTER_ACTION), False),
+        (ScriptedAuthorizer(), True),
+        (FailingAuthorizer(), True),
+    ],
+)
+def test_what_the_controller_sends_waits_for_no_client_and_what_others_send_as_it_waits(
+    broker: Broker, authorizer: ScriptedAuthorizer | None, waits: bool
+) -> None:
+    broker.services.authorizer = authorizer
     asked: list[int] = []
     kept: list[object] = []
 
@@ -128,4 +156,25 @@ def test_what_the_controller_sends_waits_for_no_client(broker: Broker) -> None:
     states = [StopReplicaTopicState(topic_name="t" * 100)] * 1000
     send(broker, StopReplicaRequest(topic_states=states), 4)
     advance(broker)
-    assert sorted(asked) == [ApiKey.STOP_REPLICA, ApiKey.DESCRIBE_GROUPS], "one of the two clients"
+    expected = [ApiKey.DESCRIBE_GROUPS] if waits else [ApiKey.STOP_REPLICA, ApiKey.DESCRIBE_GROUPS]
+    assert sorted(asked) == expected, "one of the two clients"
+
+
+@pytest.mark.parametrize(("rights", "is_decoded"), [((CLUSTER_ACTION,), True), ((), False)])
+def test_only_a_broker_may_send_the_values_of_a_whole_cluster(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch, rights: tuple[Right, ...], is_decoded: bool
+) -> None:
+    """And only the handler writes the audit log."""
+    monkeypatch.setattr(dispatch, "MAX_DECODED_VALUES", 1000)
+    broker.services.authorizer = authorizer = ScriptedAuthorizer(*rights)
+    broker.serve(ApiKey.STOP_REPLICA, lambda services, ctx, request: ctx.reply(StopReplicaResponse()))
+    states = [StopReplicaTopicState(topic_name="t" * 100)] * 1000
+    link = send(broker, StopReplicaRequest(topic_states=states), 4)
+    advance(broker)
+    assert bool(link.wire.data) is is_decoded
+    if not is_decoded:
+        link.connection.connection_lost(None)
+        assert broker.owner.closed[-1][0] is CloseReason.INVALID_REQUEST
+    (action,) = authorizer.asked
+    assert not action.log_if_allowed
+    assert not action.log_if_denied

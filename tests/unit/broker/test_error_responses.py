@@ -11,7 +11,7 @@ from odradek.protocol.api import API, ApiKey
 from odradek.protocol.codec.codec import decode, encode
 from odradek.protocol.codec.mapped import Mapped
 from odradek.protocol.codec.schema import Request, Response
-from odradek.protocol.errors import ErrorCode
+from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode
 from odradek.protocol.made_once import FEW
 from odradek.timer.sliced_work import run_through
 from tests.support.wire.requests import build
@@ -167,3 +167,16 @@ def test_quota_entities_are_named() -> None:
     (entry,) = refuse(request, 1).entries  # type: ignore[attr-defined]
     (entity,) = entry.entity
     assert (entity.entity_type, entity.entity_name, entry.error_code) == ("user", "u", CODE)
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "names"),
+    [(ErrorCode.NOT_CONTROLLER, DEFAULT_MESSAGES[ErrorCode.NOT_CONTROLLER], []), (CODE, "no", ["t"])],
+)
+def test_a_reassignment_that_only_the_controller_answers_is_named_by_no_other(
+    code: ErrorCode, message: str, names: list[str]
+) -> None:
+    topics = [{"name": "t", "partitions": [{"partition_index": 0}]}]
+    response = refuse(build(ApiKey.ALTER_PARTITION_REASSIGNMENTS, topics=topics), 0, code)
+    assert (response.error_code, response.error_message) == (code, message)  # type: ignore[attr-defined]
+    assert [topic.name for topic in response.responses] == names  # type: ignore[attr-defined]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from odradek.coordinator.load_times import LoadTimes
-from odradek.coordinator.runtime import PartitionOwnership
+from odradek.coordinator.runtime import LoadRefusedError, PartitionOwnership
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.timer.clock import ManualClock
 from odradek.timer.sliced_work import IMMEDIATE_STEPS, SlicedWork, Steps
@@ -54,6 +54,23 @@ def test_long_work_is_put_off_and_then_finished() -> None:
     world.timer.advance()
     assert world.ownership.is_owned(3)
     assert not world.ownership.is_loading(3)
+
+
+def test_what_must_not_be_loaded_stays_loading_until_it_is_resigned() -> None:
+    world = World()
+    world.lengths[3] = world.lengths[4] = 1
+    world.failure = LoadRefusedError("it is another one")
+    world.ownership.elect(3, 1)
+    assert world.ownership.is_loading(3)
+    assert not world.ownership.is_owned(3)
+    assert world.loaded == []
+    world.failure = None
+    world.ownership.elect(4, 1)
+    assert world.ownership.is_owned(4), "others do not wait for it"
+    world.ownership.resign(3, 2)
+    assert not world.ownership.is_loading(3)
+    world.ownership.elect(3, 3)
+    assert world.ownership.is_owned(3)
 
 
 def test_the_time_of_a_load_begins_with_the_election() -> None:

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.dispatch import Dispatcher
 from odradek.broker.metadata.first_metadata import FirstMetadata
+from odradek.broker.metadata.metadata_cache import MetadataCache
 from odradek.broker.network.requests.request import RequestContext
 from odradek.broker.network.sockets.close_reason import CloseReason
 from odradek.protocol.api import ApiKey
@@ -39,8 +40,11 @@ class Broker:
         self.first_metadata_timer = SystemTimer(owner.clock)
         self.first_metadata = FirstMetadata(self.first_metadata_timer, owner.call_soon, has_topics=False)
         self.first_metadata.is_awaited = False
+        self.services = SimpleNamespace(
+            config=config, clock=owner.clock, authorizer=None, metadata_cache=MetadataCache(0)
+        )
         self.dispatcher = Dispatcher(
-            SimpleNamespace(config=config, clock=owner.clock),  # type: ignore[arg-type]
+            self.services,  # type: ignore[arg-type]
             self.in_background,
             self.first_metadata,
             self.slices,

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.apis.version_gates import TRANSACTIONAL
+from odradek.controller.tree.metadata_tree import SetData
+from odradek.controller.znodes import znodes
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.errors import ErrorCode
@@ -41,6 +43,15 @@ def test_transactions_are_neither_advertised_nor_served_before_0_11(tmp_path: Pa
             broker, ApiKey.END_TXN, 3, transactional_id="t", producer_id=1, producer_epoch=0, committed=True
         )
         assert refused is ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_the_epoch_of_features_is_that_of_their_node(tmp_path: Path) -> None:
+    with in_process_broker(tmp_path) as broker:
+        cache = broker.services.metadata_cache
+        assert broker.settle(lambda: cache.finalized_features_epoch == 0)
+        broker.run(broker.services.controller.client.tree.run(SetData(znodes.FEATURE, znodes.encode_feature())))
+        assert broker.settle(lambda: cache.finalized_features_epoch == 1)
+        assert offered(broker)[1] == 1
 
 
 @pytest.mark.parametrize(("version", "is_refused"), [("2.2", True), ("2.3", False)])

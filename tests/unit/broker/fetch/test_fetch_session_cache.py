@@ -29,6 +29,12 @@ def test_full_cache_gives_no_session_until_one_is_old_enough() -> None:
     assert broker.cache.evictions == 1
 
 
+def test_all_slots_are_one_cache() -> None:
+    broker = Broker(max_sessions=7)
+    sessions = [broker.fetch(request(0)).session_id for _ in range(8)]
+    assert [session != 0 for session in sessions] == [True] * 7 + [False]
+
+
 def test_session_in_use_makes_room_only_for_one_with_more_partitions() -> None:
     broker = Broker(max_sessions=1)
     first = broker.fetch(request(0, 1)).session_id

@@ -98,3 +98,33 @@ def test_a_lower_quota_holds_at_once(managed: Managed) -> None:
     managed.quota(STRICT).record(11)
     with pytest.raises(KafkaError):
         managed.quota(STRICT).record(1)
+
+
+@pytest.mark.parametrize("version", [STRICT, PERMISSIVE])
+def test_what_a_client_does_without_a_quota_pays_its_debt(managed: Managed, version: int) -> None:
+    """A request while there is no quota fills the bucket, as in Kafka's TokenBucket with a bound of Long.MAX_VALUE."""
+    managed.quota(STRICT).record(200)
+    managed.manager.update_quota(client_quota_entity(None, "c"), None)
+    managed.clock.advance(1)
+    unlimited = managed.quota(version)
+    unlimited.record(10**6)
+    assert unlimited.throttle_time_ms == 0
+    managed.manager.update_quota(client_quota_entity(None, "c"), 10)
+    again = managed.quota(STRICT)
+    again.record(100)
+    again.record(1)
+    with pytest.raises(KafkaError):
+        again.record(1)
+    assert again.throttle_time_ms == 100, "the bucket was full, with 100 tokens"
+
+
+def test_a_client_that_does_nothing_without_a_quota_keeps_its_debt(managed: Managed) -> None:
+    """It is paid at the rate of the quota that is set again."""
+    managed.quota(STRICT).record(200)
+    managed.manager.update_quota(client_quota_entity(None, "c"), None)
+    managed.clock.advance(1_000)
+    managed.manager.update_quota(client_quota_entity(None, "c"), 20)
+    quota = managed.quota(STRICT)
+    with pytest.raises(KafkaError):
+        quota.record(1)
+    assert quota.throttle_time_ms == 4_000, "100 tokens were missing, and 20 have come"

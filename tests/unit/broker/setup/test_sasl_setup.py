@@ -6,6 +6,7 @@ from typing import cast
 
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.machine.machine import Machine
+from odradek.broker.metadata.metadata_cache import MetadataCache
 from odradek.broker.network.authentication.authentication_counts import AuthenticationCounts
 from odradek.broker.network.connection.connection import Connection
 from odradek.broker.setup.sasl_setup import make_authentications, make_sasl_parts
@@ -31,7 +32,7 @@ def test_the_listeners_of_the_configuration_authenticate() -> None:
     clock = ManualClock()
     machine = cast("Machine", SimpleNamespace(io_pool=InlineIoPool(), rng=random.Random(1)))
     parts = make_sasl_parts(clock, machine, Credentials(), None)
-    made = make_authentications(config, parts, SystemTimer(clock), lambda work: work.close())
+    made = make_authentications(config, parts, SystemTimer(clock), lambda work: work.close(), MetadataCache(0))
     made.load_listeners()
     connection = Connection(FakeOwner(), "AUTH", 1_000, SecurityProtocol.SASL_PLAINTEXT)
     made.begin(connection, lambda mechanism, user: user, AuthenticationCounts())

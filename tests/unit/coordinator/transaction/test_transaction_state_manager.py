@@ -101,6 +101,24 @@ def test_clients_are_told_to_wait_while_a_partition_is_loaded() -> None:
     assert not world.states.is_anything_loading
 
 
+@pytest.mark.parametrize("count", [None, 50, 51, 10])
+def test_nothing_is_loaded_once_the_topic_has_another_number_of_partitions(
+    count: int | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Partitions that were loaded before stay. Another broker may map the ids of this one to other partitions."""
+    world = World(InMemoryCoordinatorLog(partition_count=50))
+    number = world.states.partition_for("a")
+    later = next(name for name in "bcdefgh" if world.states.partition_for(name) != number)
+    world.states.elect(number, 0)
+    world.states.topic_partition_count = count
+    world.states.elect(world.states.partition_for(later), 0)
+    assert world.states.find("a") is None
+    is_stable = count in (None, 50)
+    assert world.states.find(later) == (None if is_stable else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    message = f"Transaction topic number of partitions has changed from 50 to {count}"
+    assert (message in caplog.text) is not is_stable
+
+
 def test_what_was_appended_is_loaded() -> None:
     world = World()
     world.lead_all()

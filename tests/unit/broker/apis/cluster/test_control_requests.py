@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 from odradek.broker.apis.cluster import leader_and_isr as leader_and_isr_api
 from odradek.broker.apis.cluster.leader_and_isr import SLICE
 from odradek.broker.partition.partition import Partition
+from odradek.controller.tree.metadata_tree import ConnectionLoss, TreeError
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.codec.schema import Request, Response
@@ -26,6 +27,7 @@ TOPIC_ID = bytes(range(16))
 TP = TopicPartition("x", 0)
 EPOCH = 1  # of the controller that the broker under test is itself
 DURING_DELETE = -2
+TRANSACTIONS = "__transaction_state"
 
 
 @pytest.fixture
@@ -185,6 +187,30 @@ def test_coordinator_is_elected_when_leading_begins_and_not_with_every_epoch(
     for epoch in (0, 1):
         broker.call(leader_and_isr(7, topic="__consumer_offsets", epoch=epoch), 7)
     assert elected == [(0, 0)]
+
+
+def test_the_number_of_transaction_partitions_is_read_before_one_is_elected(
+    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what could not be read changes nothing."""
+    answers: list[dict[str, int] | TreeError] = [{TRANSACTIONS: 7}, ConnectionLoss(), {}]
+    states = broker.services.transaction_coordinator.states
+    monkeypatch.setattr(states, "elect", lambda partition, epoch: elected.append(states.topic_partition_count))
+    elected: list[int | None] = []
+
+    async def counts(topics: Collection[str]) -> dict[str, int]:
+        assert set(topics) == {TRANSACTIONS}
+        answer = answers.pop(0)
+        if isinstance(answer, TreeError):
+            raise answer
+        return answer
+
+    broker.services.topic_partition_counts = counts
+    broker.call(leader_and_isr(7), 7)
+    assert len(answers) == 3, "no other topic needs it"
+    for number in range(3):
+        broker.call(leader_and_isr(7, topic=TRANSACTIONS, partition_index=number), 7)
+    assert elected == [7, 7, None]
 
 
 # StopReplica

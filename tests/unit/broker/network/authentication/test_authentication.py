@@ -65,7 +65,7 @@ class Server(Broker):
             SaslParts(clock, InlineIoPool(), bytes, Credentials(), None),
             self.timer,
             self.in_background,
-            lambda request, version, connection: api_versions.response_to(request, version, connection, self.config),
+            lambda request, version, connection: api_versions.response_to(request, version, connection, self.config, 0),
             api_versions.unsupported_version_response,
         )
         self.authentications.load_listeners()

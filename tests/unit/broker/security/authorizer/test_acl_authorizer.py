@@ -33,6 +33,7 @@ from tests.support.acls.authorizers import (
     create,
     filter_of,
     may,
+    stored,
 )
 from tests.support.async_test import async_test
 from tests.support.clusters.forbidden_nodes import forbidden_nodes
@@ -56,7 +57,7 @@ async def test_acls_of_one_broker_hold_on_all_and_after_a_restart() -> None:
         await cluster.settle()
         restarted = await cluster.start()
         for authorizer in (one, other, restarted):
-            assert set(authorizer.acls(ALL)) == set(new)
+            assert set(stored(authorizer)) == set(new)
             assert authorizer.acl_count == 3
             assert (may(authorizer), may(authorizer, "u1"), may(authorizer, "u1", WRITE)) == (True, True, False)
 
@@ -74,7 +75,7 @@ async def test_deleted_acls_are_gone_on_all_brokers_with_their_nodes() -> None:
         assert second == (None, ((both[1], None),))
         assert third == (None, ())
         await cluster.settle()
-        assert [found.pattern.name for found in one.acls(ALL)] == ["x"]
+        assert [found.pattern.name for found in stored(one)] == ["x"]
         assert not await cluster.client.exists(NODE)
         assert await cluster.client.exists("/kafka-acl-extended/prefixed/Topic/x")
 
@@ -92,7 +93,7 @@ async def test_bindings_that_cannot_be_stored() -> None:
         assert codes == [refusal, refusal, error, error, None]
         assert answers[0].error is not None
         assert answers[0].error.message == "Failed to create ACL"
-        assert [found.pattern.name for found in one.acls(ALL)] == ["good"]
+        assert [found.pattern.name for found in stored(one)] == ["good"]
 
 
 @async_test

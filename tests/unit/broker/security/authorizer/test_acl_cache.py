@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from odradek.broker.security.authorizer.acl_cache import AclCache, VersionedAcls
+from odradek.broker.security.authorizer.acl_cache import LOOKED_AT, AclCache, VersionedAcls
 from odradek.controller.model.acls import (
     AccessControlEntry,
     AccessControlEntryFilter,
@@ -111,7 +111,11 @@ def test_bindings_by_filter() -> None:
     def names(name: str | None, pattern_type: PatternType, operation: AclOperation = READ) -> list[str]:
         entry = AccessControlEntryFilter(None, None, operation, AclPermissionType.ANY)
         found = cache.bindings(AclBindingFilter(ResourcePatternFilter(ResourceType.ANY, name, pattern_type), entry))
-        return sorted(f"{one.pattern.name}{'~' if one.pattern.pattern_type is PREFIXED else ''}" for one in found)
+        return sorted(
+            f"{one.pattern.name}{'~' if one.pattern.pattern_type is PREFIXED else ''}"
+            for one in found
+            if one is not None
+        )
 
     assert names("ab", PatternType.MATCH) == ["*", "ab", "a~"]
     assert names("ab", PatternType.ANY) == ["ab"]
@@ -131,7 +135,24 @@ def test_bindings_are_those_of_the_moment_while_they_are_looked_at() -> None:
         put(cache, ResourcePattern(TOPIC, f"t{number}", LITERAL), set())
     put(cache, ResourcePattern(TOPIC, "new", LITERAL), {binding("new").entry})
     seen.update(found)
-    assert {one.pattern.name for one in seen} == {"t0", "t1", "t2"}
+    assert {one.pattern.name for one in seen if one is not None} == {"t0", "t1", "t2"}
+
+
+def test_a_caller_may_pause_where_many_bindings_do_not_match() -> None:
+    """Among patterns, and among the entries of one."""
+    names = [binding(f"t{number}") for number in range(LOOKED_AT)]
+    principals = [binding("u", principal=f"User:{number}") for number in range(LOOKED_AT)]
+    wanted = binding("u", principal="User:wanted")
+    cache = cache_of(*names, *principals, wanted)
+    entry = AccessControlEntryFilter("User:wanted", None, AclOperation.ANY, AclPermissionType.ANY)
+    for of_pattern, pauses in (
+        (ResourcePatternFilter(TOPIC, "u", PatternType.MATCH), 2),
+        (ResourcePatternFilter(TOPIC, "u", LITERAL), 1),
+        (ResourcePatternFilter(TOPIC, "t0", LITERAL), 0),
+    ):
+        found = list(cache.bindings(AclBindingFilter(of_pattern, entry)))
+        assert found.count(None) == pauses
+        assert [one for one in found if one is not None] == [wanted] * (pauses > 0)
 
 
 def test_describe_by_type_counts_only_entries_of_the_operation_itself() -> None:

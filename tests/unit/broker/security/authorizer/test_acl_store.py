@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 
+from odradek.broker.security.authorizer import acl_authorizer
 from odradek.broker.security.authorizer.acl_authorizer import AclAuthorizer
 from odradek.broker.security.authorizer.acl_store import MAX_UPDATE_RETRIES, NODES_AT_ONCE, RETRY_BACKOFF_MS
+from odradek.broker.security.authorizer.filter_index import first_match
+from odradek.broker.security.authorizer.ports import AclDeleteResult
 from odradek.controller.admin.node_changes import CHANGE_EXPIRATION_MS
+from odradek.controller.loop_turns import ITEMS_A_TURN
 from odradek.controller.model.acls import (
+    AccessControlEntry,
     AclOperation,
     PatternType,
 )
@@ -34,8 +39,10 @@ from tests.support.acls.authorizers import (
     create,
     filter_of,
     may,
+    stored,
 )
 from tests.support.async_test import async_test
+from tests.support.in_process.loop_turns import most_in_a_turn
 
 
 @async_test
@@ -55,7 +62,7 @@ async def test_a_change_by_another_broker_in_between_is_not_overwritten() -> Non
         assert await adding == [None]
         restarted = await cluster.start()
         for authorizer in (other, restarted):
-            operations = {found.entry.operation for found in authorizer.acls(ALL)}
+            operations = {found.entry.operation for found in stored(authorizer)}
             assert operations == {READ, WRITE, AclOperation.ALTER}
 
 
@@ -118,10 +125,36 @@ async def test_many_acls_are_stored_read_and_deleted_in_groups() -> None:
             await cluster.settle()
             if other.acl_count == len(many):
                 break
-        assert set(other.acls(ALL)) == set(many)
+        assert set(stored(other)) == set(many)
         (result,) = await one.delete_acls(client_of(), [filter_of(None, PatternType.ANY)])
         assert {found for found, _ in result.deleted} == set(many)
         assert await cluster.client.children("/kafka-acl/Topic") == ()
+
+
+@async_test
+async def test_many_filters_for_many_entries_let_the_loop_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with brokers() as cluster:
+        one = await cluster.start()
+        many = [binding(principal=f"User:{number}") for number in range(500)]
+        await create(one, *many)
+        looked_at: list[AccessControlEntry] = []
+
+        def looking(filters: Mapping[tuple[object, ...], int], entry: AccessControlEntry) -> int | None:
+            looked_at.append(entry)
+            return first_match(filters, entry)
+
+        monkeypatch.setattr(acl_authorizer, "first_match", looking)
+        of_all = filter_of("t")
+        filters = [of_all._replace(entry=of_all.entry._replace(principal=found.entry.principal)) for found in many[1:]]
+        results: list[AclDeleteResult] = []
+
+        async def delete() -> None:
+            results.extend(await one.delete_acls(client_of(), filters))
+
+        assert await most_in_a_turn(delete(), lambda: len(looked_at)) <= ITEMS_A_TURN
+        assert len(looked_at) == len(many)
+        assert results == [(None, ((found, None),)) for found in many[1:]]
+        assert stored(one) == many[:1]
 
 
 @async_test
@@ -167,7 +200,7 @@ async def test_a_denial_holds_while_brokers_race_for_its_node() -> None:
             task.result()
         await cluster.settle()
         for authorizer in (*both, await cluster.start()):
-            allowed = {found.entry.operation for found in authorizer.acls(ALL)} - {READ}
+            allowed = {found.entry.operation for found in stored(authorizer)} - {READ}
             assert allowed == set(operations)
 
 
@@ -193,4 +226,4 @@ async def test_a_retry_that_finds_its_change_done_notifies_all_the_same() -> Non
         cluster.cluster.timer.advance()
         assert await adding == [None]
         await cluster.settle()
-        assert {found.entry for found in other.acls(ALL)} == set(both)
+        assert {found.entry for found in stored(other)} == set(both)
