@@ -9,14 +9,15 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from odradek.broker.machine.hot_reads import read_hot
-from odradek.coordinator.runtime import BATCH_BYTES_MAX
+from odradek.coordinator.runtime import BATCH_BYTES_MAX, log_left_out
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records.batch import LegacyBatch, RecordBatch, batches
-from odradek.protocol.records.builder import IllegalBatchError, build_batch
-from odradek.protocol.records.layout import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
+from odradek.protocol.records.builder import IllegalBatchError, assemble_batch, build_batch
+from odradek.protocol.records.errors import CorruptRecordError, DecompressedSizeError
+from odradek.protocol.records.layout import COMPRESSION_MASK, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from odradek.protocol.records.record import SimpleRecord
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.append_info import AppendOrigin
@@ -31,6 +32,11 @@ if TYPE_CHECKING:
     from odradek.storage.disk.ports import IoPool
 
 _log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+OPENED_BYTES_MAX: Final = 1024
+"""Of a compressed batch that a load opens on the event loop: zstd makes up to 10 MB of it."""
 
 
 class InternalTopicLog:
@@ -123,8 +129,14 @@ class InternalTopicLog:
             data = (yield from self._read(found)) if isinstance(found, FileRegion) else found
             before = offset
             for batch in batches(memoryview(data)):
-                yield batch
                 offset = batch.next_offset
+                if isinstance(batch, RecordBatch) and batch.compression_type and len(batch.buffer) > OPENED_BYTES_MAX:
+                    try:
+                        batch = yield from self._decompressed(batch)
+                    except DecompressedSizeError as error:
+                        log_left_out(batch, error)
+                        continue
+                yield batch
             if offset == before:
                 return
 
@@ -133,24 +145,74 @@ class InternalTopicLog:
         data = read_hot(region)
         if data is not None:
             return data
-        results: list[bytes | OSError] = []
 
-        def begin(end: Callable[[], None]) -> None:
+        def submit(done: Callable[[bytes | OSError], None]) -> None:
             region.retain()  # the thread needs the descriptor until it has read, even if the load is cancelled
             fd = region.fileno()
 
-            def done(result: bytes | OSError) -> None:
+            def release(result: bytes | OSError) -> None:
                 region.release()
-                results.append(result)
-                end()
+                done(result)
 
-            self._io_pool.submit(lambda: os.pread(fd, region.size_in_bytes, region.position), done)
+            self._io_pool.submit(lambda: os.pread(fd, region.size_in_bytes, region.position), release)
 
-        yield Wait(begin)
-        (result,) = results
+        result = yield from _waited_for(submit)
         if isinstance(result, OSError):
             raise result
         return result
+
+    def _decompressed(self, batch: RecordBatch) -> Generator[Wait, None, RecordBatch]:
+        """The batch with its records decompressed, in the I/O pool. Raises: CorruptRecordError."""
+
+        def work() -> RecordBatch | CorruptRecordError:
+            try:
+                return _without_compression(batch)
+            except CorruptRecordError as error:
+                return error
+
+        def submit(done: Callable[[RecordBatch | CorruptRecordError | OSError], None]) -> None:
+            self._io_pool.submit(work, done)
+
+        result = yield from _waited_for(submit)
+        if isinstance(result, RecordBatch):
+            return result
+        raise result
+
+
+def _waited_for(submit: Callable[[Callable[[T], None]], None]) -> Generator[Wait, None, T]:
+    """What the pool calls back with. `submit` is called when the wait begins."""
+    results: list[T] = []
+
+    def begin(end: Callable[[], None]) -> None:
+        def done(result: T) -> None:
+            results.append(result)
+            end()
+
+        submit(done)
+
+    yield Wait(begin)
+    (result,) = results
+    return result
+
+
+def _without_compression(batch: RecordBatch) -> RecordBatch:
+    return RecordBatch(
+        memoryview(
+            assemble_batch(
+                batch.record_bytes(BATCH_BYTES_MAX),
+                record_count=batch.record_count,
+                base_offset=batch.base_offset,
+                last_offset_delta=batch.last_offset_delta,
+                base_timestamp=batch.base_timestamp,
+                max_timestamp=batch.max_timestamp,
+                attributes=batch.attributes & ~COMPRESSION_MASK,
+                producer_id=batch.producer_id,
+                producer_epoch=batch.producer_epoch,
+                base_sequence=batch.base_sequence,
+                partition_leader_epoch=batch.partition_leader_epoch,
+            )
+        )
+    )
 
 
 def _size(record: SimpleRecord) -> int:
