@@ -48,7 +48,11 @@ def records_of(batch: AnyBatch) -> Iterator[Record]:
     try:
         yield from batch.records(BATCH_BYTES_MAX)
     except DecompressedSizeError as error:
-        _log.error("The batch at offset %d is not loaded: %s", batch.base_offset, error)
+        log_left_out(batch, error)
+
+
+def log_left_out(batch: AnyBatch, error: DecompressedSizeError) -> None:
+    _log.error("The batch at offset %d is not loaded: %s", batch.base_offset, error)
 
 
 class PartitionOwnership:

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import logging
 import os
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from odradek.broker.machine.hot_reads import read_hot
-from odradek.coordinator.runtime import BATCH_BYTES_MAX
+from odradek.coordinator.runtime import BATCH_BYTES_MAX, log_left_out
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records.batch import LegacyBatch, RecordBatch, batches
-from odradek.protocol.records.builder import IllegalBatchError, build_batch
-from odradek.protocol.records.layout import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
+from odradek.protocol.records.builder import IllegalBatchError, assemble_batch, build_batch
+from odradek.protocol.records.errors import CorruptRecordError, DecompressedSizeError
+from odradek.protocol.records.layout import COMPRESSION_MASK, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from odradek.protocol.records.record import SimpleRecord
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.append_info import AppendOrigin
@@ -26,15 +29,32 @@ from odradek.timer.sliced_work import Wait
 
 if TYPE_CHECKING:
     from odradek.broker.fetch.results import LogAppendResult
+    from odradek.broker.partition.partition import Partition
     from odradek.broker.replica_manager.replica_manager import ReplicaManager
     from odradek.coordinator.ports import OnCommitted, TransactionalProducer
     from odradek.storage.disk.ports import IoPool
 
 _log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
+_Built: TypeAlias = "bytearray | IllegalBatchError"
+_WaitingAppend: TypeAlias = (
+    "tuple[Callable[[], bytearray], Callable[[_Built], None], OnCommitted, tuple[Partition, int] | None]"
+)
+"""What builds the batch, what appends it, what is called instead if the leadership is another one then."""
+
+COMPRESSED_BYTES_MAX: Final = 128 * 1024
+"""Of records that are compressed on the event loop: 5 ms with gzip, the slowest codec."""
+
+OPENED_BYTES_MAX: Final = 1024
+"""Of a compressed batch that a load opens on the event loop: zstd makes up to 10 MB of it."""
+
 
 class InternalTopicLog:
     """The partitions of one internal topic. Implements the port `CoordinatorLog`.
+
+    Appends to a partition keep their order, also where one waits until its records are compressed.
 
     `partition_count`: as in the port. `required_acks` and `timeout_ms` are those of appends. A load reads
     `load_buffer_bytes` at a time, or one larger batch.
@@ -60,6 +80,8 @@ class InternalTopicLog:
         self._compression_type = compression_type
         self._replica_manager = replica_manager
         self._io_pool = io_pool
+        self._waiting: dict[int, deque[_WaitingAppend]] = {}
+        """Appends that wait for a large batch of their partition, which is the first and is being compressed."""
 
     def has_log(self, partition: int) -> bool:
         hosted = self._replica_manager.hosted(TopicPartition(self._topic, partition))
@@ -76,21 +98,76 @@ class InternalTopicLog:
         wait_for_replicas: bool = True,
         timeout_ms: int | None = None,
     ) -> None:
-        topic_partition = TopicPartition(self._topic, partition)
-        if self._compression_type and sum(map(_size, records)) > BATCH_BYTES_MAX:  # could not be loaded
+        size = sum(map(_size, records)) if self._compression_type else 0
+        if size > BATCH_BYTES_MAX:  # could not be loaded
             on_committed(ErrorCode.MESSAGE_TOO_LARGE, -1)
             return
-        try:
-            batch = build_batch(
-                records,
-                compression_type=self._compression_type,
-                producer_id=NO_PRODUCER_ID if producer is None else producer.producer_id,
-                producer_epoch=NO_PRODUCER_EPOCH if producer is None else producer.producer_epoch,
-                base_sequence=base_sequence,
-                is_transactional=producer is not None,
-            )
-        except IllegalBatchError as error:
-            _log.error("No batch for %s can be made: %s", topic_partition, error)
+        build = partial(
+            build_batch,
+            records,
+            compression_type=self._compression_type,
+            producer_id=NO_PRODUCER_ID if producer is None else producer.producer_id,
+            producer_epoch=NO_PRODUCER_EPOCH if producer is None else producer.producer_epoch,
+            base_sequence=base_sequence,
+            is_transactional=producer is not None,
+        )
+        append = partial(
+            self._append,
+            TopicPartition(self._topic, partition),
+            on_committed,
+            None if producer is None else producer.verification_guard,
+            self._required_acks if wait_for_replicas else 0,
+            self._timeout_ms if timeout_ms is None else timeout_ms,
+        )
+        waiting = self._waiting.get(partition)
+        if waiting is not None:
+            waiting.append((build, append, on_committed, self._leadership(partition)))
+        elif size > COMPRESSED_BYTES_MAX:
+            self._waiting[partition] = deque([(build, append, on_committed, self._leadership(partition))])
+            self._build_first(partition)
+        else:
+            append(_built(build))
+
+    def _build_first(self, partition: int) -> None:
+        """Build the first of the batches that wait in the I/O pool, append it, and go on with the next one.
+
+        Small batches go through the pool, too: then each has a turn of the event loop for itself.
+        """
+        waiting = self._waiting[partition]
+        build, append, on_committed, leadership = waiting[0]
+
+        def done(batch: _Built | OSError) -> None:
+            assert not isinstance(batch, OSError), "nothing is read or written"
+            try:
+                if self._leadership(partition) == leadership:
+                    append(batch)
+                else:  # the state of the coordinator is loaded anew, without these records
+                    on_committed(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+            finally:
+                waiting.popleft()
+                if waiting:
+                    self._build_first(partition)
+                else:
+                    del self._waiting[partition]
+
+        self._io_pool.submit(partial(_built, build), done)
+
+    def _leadership(self, partition: int) -> tuple[Partition, int] | None:
+        """The hosted partition and its leader epoch."""
+        hosted = self._replica_manager.hosted(TopicPartition(self._topic, partition))
+        return None if hosted is None else (hosted, hosted.leader_epoch)
+
+    def _append(
+        self,
+        topic_partition: TopicPartition,
+        on_committed: OnCommitted,
+        verification_guard: object | None,
+        required_acks: int,
+        timeout_ms: int,
+        batch: _Built,
+    ) -> None:
+        if isinstance(batch, IllegalBatchError):
+            _log.error("No batch for %s can be made: %s", topic_partition, batch)
             on_committed(ErrorCode.UNKNOWN_SERVER_ERROR, -1)
             return
 
@@ -99,12 +176,12 @@ class InternalTopicLog:
             on_committed(result.error, result.info.first_offset)
 
         self._replica_manager.append(
-            timeout_ms=self._timeout_ms if timeout_ms is None else timeout_ms,
-            required_acks=self._required_acks if wait_for_replicas else 0,
+            timeout_ms=timeout_ms,
+            required_acks=required_acks,
             internal_topics_allowed=True,
             origin=AppendOrigin.COORDINATOR,
             records={topic_partition: memoryview(batch)},
-            verification_guards={} if producer is None else {topic_partition: producer.verification_guard},
+            verification_guards={} if verification_guard is None else {topic_partition: verification_guard},
             respond=respond,
         )
 
@@ -123,8 +200,14 @@ class InternalTopicLog:
             data = (yield from self._read(found)) if isinstance(found, FileRegion) else found
             before = offset
             for batch in batches(memoryview(data)):
-                yield batch
                 offset = batch.next_offset
+                if isinstance(batch, RecordBatch) and batch.compression_type and len(batch.buffer) > OPENED_BYTES_MAX:
+                    try:
+                        batch = yield from self._decompressed(batch)
+                    except DecompressedSizeError as error:
+                        log_left_out(batch, error)
+                        continue
+                yield batch
             if offset == before:
                 return
 
@@ -133,24 +216,81 @@ class InternalTopicLog:
         data = read_hot(region)
         if data is not None:
             return data
-        results: list[bytes | OSError] = []
 
-        def begin(end: Callable[[], None]) -> None:
+        def submit(done: Callable[[bytes | OSError], None]) -> None:
             region.retain()  # the thread needs the descriptor until it has read, even if the load is cancelled
             fd = region.fileno()
 
-            def done(result: bytes | OSError) -> None:
+            def release(result: bytes | OSError) -> None:
                 region.release()
-                results.append(result)
-                end()
+                done(result)
 
-            self._io_pool.submit(lambda: os.pread(fd, region.size_in_bytes, region.position), done)
+            self._io_pool.submit(lambda: os.pread(fd, region.size_in_bytes, region.position), release)
 
-        yield Wait(begin)
-        (result,) = results
+        result = yield from _waited_for(submit)
         if isinstance(result, OSError):
             raise result
         return result
+
+    def _decompressed(self, batch: RecordBatch) -> Generator[Wait, None, RecordBatch]:
+        """The batch with its records decompressed, in the I/O pool. Raises: CorruptRecordError."""
+
+        def work() -> RecordBatch | CorruptRecordError:
+            try:
+                return _without_compression(batch)
+            except CorruptRecordError as error:
+                return error
+
+        def submit(done: Callable[[RecordBatch | CorruptRecordError | OSError], None]) -> None:
+            self._io_pool.submit(work, done)
+
+        result = yield from _waited_for(submit)
+        if isinstance(result, RecordBatch):
+            return result
+        raise result
+
+
+def _waited_for(submit: Callable[[Callable[[T], None]], None]) -> Generator[Wait, None, T]:
+    """What the pool calls back with. `submit` is called when the wait begins."""
+    results: list[T] = []
+
+    def begin(end: Callable[[], None]) -> None:
+        def done(result: T) -> None:
+            results.append(result)
+            end()
+
+        submit(done)
+
+    yield Wait(begin)
+    (result,) = results
+    return result
+
+
+def _without_compression(batch: RecordBatch) -> RecordBatch:
+    return RecordBatch(
+        memoryview(
+            assemble_batch(
+                batch.record_bytes(BATCH_BYTES_MAX),
+                record_count=batch.record_count,
+                base_offset=batch.base_offset,
+                last_offset_delta=batch.last_offset_delta,
+                base_timestamp=batch.base_timestamp,
+                max_timestamp=batch.max_timestamp,
+                attributes=batch.attributes & ~COMPRESSION_MASK,
+                producer_id=batch.producer_id,
+                producer_epoch=batch.producer_epoch,
+                base_sequence=batch.base_sequence,
+                partition_leader_epoch=batch.partition_leader_epoch,
+            )
+        )
+    )
+
+
+def _built(build: Callable[[], bytearray]) -> _Built:
+    try:
+        return build()
+    except IllegalBatchError as error:
+        return error
 
 
 def _size(record: SimpleRecord) -> int:

@@ -311,10 +311,10 @@ class Connection(asyncio.Protocol):
         if self._close_reason is not None:
             return
         self._close_reason, self._close_detail = reason, detail
-        if self._transport is not None:
-            self._transport.abort()
-        else:
-            self._release(reason)
+        if self._transport is None:
+            return self._release(reason)
+        self._owner.priorities.begins_to_close(self)
+        self._transport.abort()
 
     def allow_frames(self, max_frame_bytes: int, *, takes_memory: bool = True) -> None:
         """Replace the limit of frames. `takes_memory`: they take memory of the pool."""
@@ -399,8 +399,7 @@ class Connection(asyncio.Protocol):
                 self._next_frame = self._frames.next_frame()  # to be applied when the time is over, if there is one
         except FrameSizeError as error:
             if self.authentication is not None and self.authentication.refuses_frame():
-                self._pause_reading()  # until the connection is closed
-                return
+                return self._pause_reading()  # until the connection is closed
             self.close_after_answers(CloseReason.INVALID_FRAME, describe_garbage(error, frames.leading_bytes()))
         finally:
             self._is_processing = False
@@ -418,6 +417,7 @@ class Connection(asyncio.Protocol):
             if self.security_protocol.has_tls and self._transport is not None:
                 return self._transport.close()  # it may have a part of the answers, which `abort` would drop
             return self.abort(*self._ending)
+        self._owner.priorities.client_ended(self)
         has_work = self._next_frame is not None or bool(self._in_flight) or self._frames.waits_for_memory
         if self.throttles.active and has_work:
             return

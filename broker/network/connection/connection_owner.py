@@ -20,6 +20,16 @@ if TYPE_CHECKING:
 ConnectionT = TypeVar("ConnectionT", contravariant=True)
 
 
+class Priorities(Protocol[ConnectionT]):
+    """Which connections make room for others. Implemented by `ConnectionPriorities`."""
+
+    def client_ended(self, connection: ConnectionT) -> None:
+        """Nothing more comes from the client; requests or answers may be left."""
+
+    def begins_to_close(self, connection: ConnectionT) -> None:
+        """The connection is aborted; `connection_closed` follows when the loop has closed it."""
+
+
 class Authentication(Protocol):
     """What authenticates the client of one connection. Implemented by `authentication.Authentication`."""
 
@@ -38,6 +48,9 @@ class ConnectionOwner(Protocol[ConnectionT]):
     frame_buffers: FrameBuffers
     memory_pool: MemoryPool | None
     sent_bytes: SentBytes | None
+
+    @property
+    def priorities(self) -> Priorities[ConnectionT]: ...
 
     def dispatch(self, connection: ConnectionT, request: memoryview, received_ms: int) -> None:
         """Decode the request, `begin` it and call its handler."""

@@ -3,7 +3,7 @@
 A connection beyond the limit of its address is closed at once. At the limit of the broker or of a listener, the
 listener accepts nothing until another connection closes. The broker's limit does not apply to the inter-broker listener
 if there are others: clients must not lock out the brokers. If connections exceed the broker's limit (a broker
-connected, or the limit was lowered), connections of clients are closed.
+connected, or the limit was lowered), connections of clients are closed, in the order of `ConnectionPriorities`.
 
 `max.connections.per.ip.overrides` and the quotas of addresses may name hosts. As in Apache Kafka, a host stands for the
 first address of its name, IPv4 before IPv6. The names are resolved at the start and when the config changes.
@@ -15,20 +15,87 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.network.listeners.connection_rates import ConnectionRates
 from odradek.broker.network.sockets.host_addresses import HostAddresses
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.storage.disk.ports import IoPool
     from odradek.timer.clock import Clock
 
 logger = logging.getLogger(__name__)
+
+
+class ActiveConnection(Protocol):
+    """The part of a connection that its priority depends on. Implemented by `Connection`."""
+
+    last_active_ms: int
+
+
+ConnectionT = TypeVar("ConnectionT", bound=ActiveConnection)
+
+
+class ConnectionPriorities(Generic[ConnectionT]):
+    """Which connections make room for others: those whose client has ended, then those that were silent for longest.
+
+    `last_active_ms` is written with each request, which must not pay for an order. So connections are sorted when one
+    has to be closed, and the rest is kept for the next time. What was active or came since then is younger than all
+    that was not: it takes part when the others are used up. A connection that is being closed is not closed again.
+
+    Kafka: Selector.lowestPriorityChannel.
+    """
+
+    __slots__ = ("_by_activity", "_ended", "closing")
+
+    def __init__(self) -> None:
+        self.closing: set[ConnectionT] = set()
+        """Connections that are counted until the loop has closed them."""
+        self._ended: dict[ConnectionT, None] = {}
+        """Connections whose client has ended, with requests or answers left."""
+        self._by_activity: OrderedDict[ConnectionT, int] = OrderedDict()
+        """Connection -> its `last_active_ms` when they were sorted, the longest silent first."""
+
+    def client_ended(self, connection: ConnectionT) -> None:
+        if connection not in self.closing:
+            self._ended[connection] = None
+
+    def begins_to_close(self, connection: ConnectionT) -> None:
+        self._ended.pop(connection, None)
+        self._by_activity.pop(connection, None)
+        self.closing.add(connection)
+
+    def closed(self, connection: ConnectionT) -> None:
+        self._ended.pop(connection, None)
+        self._by_activity.pop(connection, None)
+        self.closing.discard(connection)
+
+    def lowest(self, clients: Iterable[ConnectionT], is_protected: Callable[[ConnectionT], bool]) -> ConnectionT | None:
+        """The connection that is to be closed next, which has to begin to close before the next call.
+
+        `clients`: the open connections, read if they have to be sorted. None if all are protected or being closed.
+        """
+        for connection in self._ended:
+            if not is_protected(connection):
+                return connection
+        found = self._longest_silent(is_protected)
+        if found is None:
+            active = [(client, client.last_active_ms) for client in clients if client not in self.closing]
+            self._by_activity = OrderedDict(sorted(active, key=lambda entry: entry[1]))
+            found = self._longest_silent(is_protected)
+        return found
+
+    def _longest_silent(self, is_protected: Callable[[ConnectionT], bool]) -> ConnectionT | None:
+        while self._by_activity:
+            connection, active_ms = self._by_activity.popitem(last=False)
+            if connection.last_active_ms == active_ms and not is_protected(connection):
+                return connection
+        return None
 
 
 class ConnectionQuotas:
@@ -160,8 +227,13 @@ class ConnectionQuotas:
 
     @property
     def excess(self) -> int:
-        """Connections beyond the limit of the broker."""
-        return max(0, self.total - self._config.max_connections)
+        """Connections beyond the limit of the broker, 0 or less if there are none."""
+        return self.total - self._config.max_connections
+
+    @property
+    def unprotected(self) -> int:
+        """Connections to which the limit of the broker applies."""
+        return sum(count for name, count in self._by_listener.items() if not self.is_protected(name))
 
     def limit_of(self, host: str) -> int:
         return self._overrides.get(host, self._config.max_connections_per_ip)

@@ -13,7 +13,6 @@ Kafka: SocketServer.
 from __future__ import annotations
 
 import asyncio
-import heapq
 import logging
 import socket
 from collections import Counter
@@ -27,7 +26,7 @@ from odradek.broker.network.connection.connection import Connection
 from odradek.broker.network.frames.frame_buffers import FrameBuffers
 from odradek.broker.network.frames.memory_pool import MemoryPool
 from odradek.broker.network.listeners.acceptor import Acceptor
-from odradek.broker.network.listeners.connection_quotas import ConnectionQuotas
+from odradek.broker.network.listeners.connection_quotas import ConnectionPriorities, ConnectionQuotas
 from odradek.broker.network.listeners.rate_limited_log import RateLimitedLog
 from odradek.broker.network.listeners.throttled_sockets import ThrottledSockets
 from odradek.broker.network.sockets.close_reason import CloseReason
@@ -117,6 +116,7 @@ class SocketServer:
         self._config = config
         self._timer = timer
         self._quotas = ConnectionQuotas(config, clock, io_pool)
+        self.priorities: ConnectionPriorities[Connection] = ConnectionPriorities()
         self._throttled = ThrottledSockets(timer, self.fd_limit)
         self._log = RateLimitedLog(logger, clock)
         self._acceptors: dict[str, Acceptor] = {}
@@ -407,6 +407,7 @@ class SocketServer:
 
     def connection_closed(self, connection: Connection, reason: CloseReason, detail: str) -> None:
         self.closed_by_reason[reason] += 1
+        self.priorities.closed(connection)
         if self._handshakes is not None:
             self._handshakes.cancel(connection)
         if reason not in _EXPECTED:
@@ -430,15 +431,15 @@ class SocketServer:
             self._all_dropped.set_result(None)
 
     def _close_excess(self) -> None:
-        """Close connections beyond `max.connections`, the longest idle first, as Apache Kafka does."""
-        excess = self._quotas.excess
-        if excess:
-            clients = (found for found in self.connections if not self._quotas.is_protected(found.listener_name))
-            for connection in heapq.nsmallest(excess, clients, key=lambda found: found.last_active_ms):
-                connection.abort(
-                    CloseReason.TOO_MANY_CONNECTIONS,
-                    "max.connections is exceeded, and this connection was idle for longest",
-                )
+        """Close connections of clients beyond `max.connections`."""
+        excess = self._quotas.excess - len(self.priorities.closing)
+        for _ in range(min(excess, self._quotas.unprotected)):
+            connection = self.priorities.lowest(
+                self.connections, lambda found: self._quotas.is_protected(found.listener_name)
+            )
+            if connection is None:
+                return
+            connection.abort(CloseReason.TOO_MANY_CONNECTIONS, "max.connections is exceeded, and others are used more")
 
     async def _connect(self, accepted: socket.socket, connection: Connection) -> None:
         if connection not in self.connections:  # aborted meanwhile

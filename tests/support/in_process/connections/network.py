@@ -11,6 +11,7 @@ from typing import cast
 from odradek.broker.network.connection.connection import Connection
 from odradek.broker.network.frames.frame_buffers import FrameBuffers
 from odradek.broker.network.frames.memory_pool import MemoryPool
+from odradek.broker.network.listeners.connection_quotas import ConnectionPriorities
 from odradek.broker.network.requests.request import RequestContext
 from odradek.broker.network.responses.response_sender import ResponseSender, SentBytes
 from odradek.broker.network.sockets.close_reason import CloseReason
@@ -215,6 +216,7 @@ class FakeOwner:
         self.soon: list[Callable[[], None]] = []
         self.direct_sockets: dict[object, FakeDirectSocket] = {}
         self.closed: list[tuple[CloseReason, str]] = []
+        self.priorities: ConnectionPriorities[Connection] = ConnectionPriorities()
         self.handle: Callable[[Connection, memoryview, int], None] = lambda connection, frame, now: None
 
     def dispatch(self, connection: Connection, frame: memoryview, received_ms: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from odradek.coordinator.ports import OFFSETS_SEQUENCE, TransactionalProducer
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records.batch import RecordBatch
 from odradek.protocol.records.compression import CompressionType
+from odradek.protocol.records.errors import CorruptRecordError
 from odradek.protocol.records.record import SimpleRecord
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.sliced_work import Wait
@@ -100,6 +102,100 @@ def test_loading_goes_on_over_small_buffers_and_segments(tmp_path: Path, load_bu
             assert hosted is not None
             hosted.roll()
     assert log.values() == [b"v%d" % number for number in range(20)]
+
+
+LARGE = b"a" * (coordinator_log.COMPRESSED_BYTES_MAX + 1)
+
+
+def test_a_large_batch_is_compressed_in_the_pool_and_those_behind_it_keep_their_order(tmp_path: Path) -> None:
+    log = Log(tmp_path, compression_type=CompressionType.GZIP)
+    log.replicas.lead(TP)
+    assert log.append(LARGE[2:]) == [(NONE, 0)]
+    answers = [log.append(value) for value in (LARGE, b"b", LARGE + b"c")]
+    answers.append(log.append(b"d", producer=TransactionalProducer(-1, 0), base_sequence=OFFSETS_SEQUENCE))
+    assert answers == [[], [], [], []]
+    log.io_pool.run_one()
+    assert answers == [[(NONE, 1)], [], [], []]
+    log.io_pool.run_all()
+    assert answers == [[(NONE, 1)], [(NONE, 2)], [(NONE, 3)], [(ErrorCode.UNKNOWN_SERVER_ERROR, -1)]]
+    assert log.append(b"e") == [(NONE, 4)], "none waits any more"
+    assert log.values() == [LARGE[2:], LARGE, b"b", LARGE + b"c", b"e"]
+
+
+def test_an_append_from_an_answer_is_behind_those_that_wait(tmp_path: Path) -> None:
+    log = Log(tmp_path, compression_type=CompressionType.GZIP)
+    log.replicas.lead(TP)
+
+    def committed(error: ErrorCode, offset: int) -> None:
+        log.append(b"last")
+
+    log.log.append(0, [SimpleRecord(NOW, b"k", LARGE)], committed)
+    log.append(b"waits")
+    log.io_pool.run_all()
+    assert log.values() == [LARGE, b"waits", b"last"]
+
+
+def test_what_waits_is_refused_when_the_leadership_is_another_one(tmp_path: Path) -> None:
+    """The coordinator has loaded the partition anew, without it."""
+    log = Log(tmp_path, compression_type=CompressionType.GZIP)
+    log.replicas.lead(TP)
+    answers = [log.append(LARGE), log.append(b"b")]
+    log.replicas.follow(TP, epoch=1, partition_epoch=1, is_new=False)
+    log.replicas.lead(TP, epoch=2, partition_epoch=2, is_new=False)
+    new = log.append(b"new")
+    log.io_pool.run_all()
+    assert answers == [[(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)]] * 2
+    assert new == [(NONE, 0)]
+    assert log.values() == [b"new"]
+
+
+@pytest.mark.parametrize("codec", [codec for codec in CompressionType if codec])
+def test_a_large_compressed_batch_is_opened_in_the_pool(codec: CompressionType, tmp_path: Path) -> None:
+    log = Log(tmp_path, compression_type=codec)
+    log.replicas.lead(TP)
+    large = random.Random(1).randbytes(2 * coordinator_log.OPENED_BYTES_MAX)
+    log.append(b"small")
+    log.append(large, b"b", producer=TransactionalProducer(7, 3), base_sequence=OFFSETS_SEQUENCE)
+    assert not log.io_pool.pending
+    found = log.log.read_all(0)
+    assert isinstance(next(found), RecordBatch)
+    wait = next(found)
+    assert isinstance(wait, Wait)
+    wait.begin(lambda: None)
+    assert log.io_pool.run_all() == 1
+    opened = next(found)
+    assert isinstance(opened, RecordBatch)
+    assert opened.is_valid()
+    assert (opened.compression_type, opened.is_transactional) == (0, True)
+    assert (opened.producer_id, opened.producer_epoch, opened.last_offset) == (7, 3, 2)
+    assert [record.value for record in opened.records()] == [large, b"b"]
+    assert [record.offset for record in opened.records()] == [1, 2]
+    assert next(found, None) is None
+
+
+def test_a_large_batch_that_becomes_too_large_is_left_out_and_what_follows_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = Log(tmp_path, compression_type=CompressionType.GZIP)
+    log.replicas.lead(TP)
+    log.append(random.Random(1).randbytes(5_000))
+    log.append(b"after")
+    monkeypatch.setattr(coordinator_log, "BATCH_BYTES_MAX", 4_000)
+    assert log.values() == [b"after"]
+    assert caplog.messages == ["The batch at offset 0 is not loaded: gzip: more than 4000 bytes"]
+
+
+def test_a_large_batch_that_cannot_be_opened_ends_the_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Log(tmp_path, compression_type=CompressionType.GZIP)
+    log.replicas.lead(TP)
+    log.append(random.Random(1).randbytes(5_000))
+
+    def fail(*_: object) -> bytes:
+        raise CorruptRecordError("the records")
+
+    monkeypatch.setattr(RecordBatch, "record_bytes", fail)
+    with pytest.raises(CorruptRecordError, match="the records"):
+        log.values()
 
 
 @pytest.fixture

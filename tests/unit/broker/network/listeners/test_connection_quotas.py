@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pytest
 
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.machine.startup_error import StartupError
-from odradek.broker.network.listeners.connection_quotas import ConnectionQuotas
+from odradek.broker.network.listeners.connection_quotas import ConnectionPriorities, ConnectionQuotas
 from odradek.storage.disk.ports import InlineIoPool, IoPool
 from odradek.timer.clock import ManualClock
 from tests.support.async_test import async_test
@@ -244,3 +245,66 @@ def test_a_quota_of_a_host_without_an_address_is_logged(
     resolve(monkeypatch, {})
     quotas().update_ip_connection_rate_quota("no.example", 1)
     assert "Unable to resolve address no.example: Name or service not known" in caplog.text
+
+
+# -- which connection makes room
+
+
+@dataclass(eq=False)
+class Client:
+    last_active_ms: int
+    is_broker: bool = False
+
+
+class Clients(list[Client]):
+    """Open connections. Counts how often they are looked through."""
+
+    looks = 0
+
+    def __iter__(self) -> Iterator[Client]:
+        self.looks += 1
+        return super().__iter__()
+
+
+def closed_next(priorities: ConnectionPriorities[Client], clients: Clients) -> Client | None:
+    found = priorities.lowest(clients, lambda client: client.is_broker)
+    if found is not None:
+        priorities.begins_to_close(found)
+    return found
+
+
+def test_a_flood_of_new_connections_does_not_look_through_all_for_each() -> None:
+    clients = Clients(Client(active_ms) for active_ms in range(100, 0, -1))
+    priorities = ConnectionPriorities[Client]()
+    for active_ms in range(1, 51):
+        found = closed_next(priorities, clients)
+        assert found is not None
+        assert found.last_active_ms == active_ms
+        clients.remove(found)
+        priorities.closed(found)
+    assert clients.looks == 1
+
+
+def test_clients_that_were_active_meanwhile_are_younger_than_the_others() -> None:
+    clients = Clients(Client(active_ms) for active_ms in (1, 2, 3, 4))
+    first, second, third, fourth = clients
+    priorities = ConnectionPriorities[Client]()
+    assert closed_next(priorities, clients) is first
+    second.last_active_ms = 9
+    clients.append(new := Client(8))
+    assert [closed_next(priorities, clients) for _ in range(5)] == [third, fourth, new, second, None]
+
+
+def test_clients_that_have_ended_are_closed_first_and_each_is_closed_once() -> None:
+    broker, old, ended = clients = Clients([Client(1, is_broker=True), Client(2), Client(3)])
+    priorities = ConnectionPriorities[Client]()
+    priorities.client_ended(broker)
+    priorities.client_ended(ended)
+    assert closed_next(priorities, clients) is ended
+    priorities.client_ended(ended)
+    assert closed_next(priorities, clients) is old
+    assert closed_next(priorities, clients) is None
+    assert priorities.closing == {old, ended}
+    for client in clients:
+        priorities.closed(client)
+    assert not priorities.closing

@@ -192,6 +192,21 @@ async def test_broker_that_comes_to_a_full_one_takes_the_place_of_a_client(monke
 
 
 @async_test
+async def test_broker_takes_the_place_of_a_client_that_is_being_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = await started(monkeypatch, **TWO_LISTENERS, max_connections="2")
+    for _ in range(2):
+        network.knock()
+        await network.turn()
+        network.clock.advance(10)
+    silent, closing = network.server.connections
+    closing.abort(CloseReason.INVALID_FRAME)  # the loop closes it in its next turn
+    network.knock(listener=1)
+    await network.turn()
+    assert silent in network.server.connections
+    assert network.server.closed_by_reason == {CloseReason.INVALID_FRAME: 1}
+
+
+@async_test
 async def test_client_that_is_closed_before_the_loop_connects_it_leaves_no_socket(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
