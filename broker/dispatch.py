@@ -22,7 +22,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from odradek.broker.apis import HANDLERS, version_gates
-from odradek.broker.apis.authorization import authorize
 from odradek.broker.error_responses import error_response
 from odradek.broker.metadata.first_metadata import ANSWERED_FROM_THE_CACHE, ASKS_FOR_BROKERS
 from odradek.broker.network.requests.large_requests import LargeRequests, Slot, keeping_place
@@ -30,7 +29,6 @@ from odradek.broker.network.requests.loop_time import TimedCoroutine, timed_step
 from odradek.broker.network.requests.request import RequestContext, RequestTimes
 from odradek.broker.network.requests.request_observer import RequestObservers, observer_of
 from odradek.broker.network.sockets.close_reason import CloseReason
-from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.controller.tree.metadata_tree import TreeError
 from odradek.protocol.api import API, ApiKey, ApiSpec
 from odradek.protocol.codec.codec import Decoder, EncodeError, decode_in_steps, elements_in_steps
@@ -312,6 +310,9 @@ class Dispatcher:
 
     def _is_of_a_broker(self, ctx: RequestContext) -> bool:
         """Whether the client may do what brokers do. The handler asks again, refuses, and writes the audit log."""
+        from odradek.broker.apis.authorization import authorize
+        from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
+
         try:
             return authorize(
                 self._services,

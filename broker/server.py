@@ -34,11 +34,11 @@ from odradek.broker.setup.cluster_links import ClusterLinks
 from odradek.broker.setup.config_handlers import ConfigHandlers
 from odradek.broker.setup.service_setup import ServiceSetup
 from odradek.controller.admin.config_changes import ConfigChangeListener
+from odradek.controller.admin.feature_changes import FinalizedFeatureChangeListener
 from odradek.controller.admin.policies import Policies
 from odradek.controller.model.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.controller.tree.metadata_tree import MetadataTree, SetData, TreeError
 from odradek.controller.znodes import znodes
-from odradek.controller.znodes.features import FinalizedFeatureChangeListener
 from odradek.controller.znodes.metadata_client import MetadataClient
 from odradek.controller.znodes.registration import RegistrationRefused, check_end_points_are_free
 from odradek.controller.znodes.znode_json import BadZnode

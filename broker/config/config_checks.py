@@ -21,8 +21,7 @@ from odradek.controller.model.broker_info import SASL_PROTOCOLS
 from odradek.protocol.metadata_version import OLDEST_BETWEEN_BROKERS, MetadataVersion
 from odradek.protocol.records.compression import CompressionType
 from odradek.protocol.records.layout import MAGIC_V2
-from odradek.storage.cleaning.offset_map import NO_ROOM, has_room
-from odradek.storage.config.cleaner_config import OFFSET_MAP_BYTES_MAX
+from odradek.storage.config.cleaner_config import NO_ROOM, OFFSET_MAP_BYTES_MAX, has_room
 from odradek.storage.config.config_def import ConfigError, ConfigValue
 from odradek.storage.config.log_config import check_broker_settings
 

@@ -212,7 +212,7 @@ class _Handler(ConnectionHandler):  # type: ignore[misc]
             except (socket.gaierror, UnicodeError) as error:
                 logger.warning("Cannot resolve %s: %s", host, error)
                 continue
-            found += [(host, address[0], address[1]) for *_, address in addresses]
+            found += [(host, str(address[0]), int(address[1])) for *_, address in addresses]
         if self.client.randomize_hosts:
             random.shuffle(found)
         return found

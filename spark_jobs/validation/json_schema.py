@@ -114,7 +114,7 @@ def compiled(schema: str, *, assert_formats: bool = False) -> Validator:
     if draft is None:
         raise JobError(f"$schema is {dialect}, which is none of the drafts 3, 4, 6, 7, 2019-09 and 2020-12")
     checker = draft.FORMAT_CHECKER if assert_formats else None
-    draft = cast("type[Validator]", extend(draft, {"uniqueItems": _unique_items}))
+    draft = cast("type[Validator]", extend(draft, {"uniqueItems": _unique_items}))  # type: ignore[no-untyped-call]
     validator: Validator = draft(document, registry=REGISTRY, format_checker=checker)
     return validator
 

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Final
 from odradek.protocol.errors import KafkaError
 from odradek.storage.cleaning.clean_job import CleanStats
 from odradek.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
-from odradek.storage.cleaning.offset_map import NO_ROOM, has_room
+from odradek.storage.config.cleaner_config import NO_ROOM, has_room
 from odradek.storage.log.log_visits import LogVisits
 
 if TYPE_CHECKING:

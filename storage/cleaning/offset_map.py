@@ -22,29 +22,19 @@ except ImportError:  # a Python built without its own digests
     from hashlib import md5
 from typing import TYPE_CHECKING, Final
 
+from odradek.storage.config.cleaner_config import BYTES_PER_ENTRY, NO_ROOM, has_room
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from odradek.protocol.records.record_walks import KeyedSpan
 
-BYTES_PER_ENTRY: Final = 24
 NO_OFFSET: Final = -1
 NO_KEY: Final = 2**63
 """The result for a record without a key: above every offset, so that the record is never the latest."""
 
 _DIGEST_SHIFT: Final = 4
 _STEP_SHIFT: Final = 24
-
-
-NO_ROOM: Final = (
-    "offset map is too small to fit in even a single message, so log cleaning will never make progress. You can "
-    "increase log.cleaner.dedupe.buffer.size or decrease log.cleaner.threads"
-)
-
-
-def has_room(memory_bytes: int, load_factor: float) -> bool:
-    """Whether a map has room for more than one key, as a compaction needs it. Kafka: the constructor of Cleaner."""
-    return memory_bytes // BYTES_PER_ENTRY * load_factor > 1  # not for NaN
 
 
 class OffsetMap:

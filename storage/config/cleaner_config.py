@@ -12,6 +12,13 @@ from odradek.storage.config.config_def import ConfigError
 OFFSET_MAP_BYTES_MAX: Final = 2**31 - 1
 """The maximum for one cleaner, even if log.cleaner.dedupe.buffer.size is larger."""
 
+BYTES_PER_ENTRY: Final = 24
+
+NO_ROOM: Final = (
+    "offset map is too small to fit in even a single message, so log cleaning will never make progress. You can "
+    "increase log.cleaner.dedupe.buffer.size or decrease log.cleaner.threads"
+)
+
 RECONFIGURABLE: Final = frozenset(
     {
         "log.cleaner.threads",
@@ -24,6 +31,11 @@ RECONFIGURABLE: Final = frozenset(
     }
 )
 """The broker configs whose change must be passed to the cleaner. Kafka: LogCleaner.ReconfigurableConfigs."""
+
+
+def has_room(memory_bytes: int, load_factor: float) -> bool:
+    """Whether a map has room for more than one key, as a compaction needs it. Kafka: the constructor of Cleaner."""
+    return memory_bytes // BYTES_PER_ENTRY * load_factor > 1  # not for NaN
 
 
 class CleanerConfig(NamedTuple):

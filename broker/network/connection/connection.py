@@ -218,7 +218,8 @@ class Connection(asyncio.Protocol):
             return self.abort(CloseReason.CONNECTION_FAILED, self._reset)
         if response is not None:
             if ctx.slices is not None:
-                work = answer_in_steps(ctx, response, self._encoded, self._cannot_answer)
+                send, fail = partial(self._encoded, ctx), partial(self._cannot_answer, ctx)
+                work = answer_in_steps(ctx.header, response, send, fail)
                 return ctx.slices.submit(work if ctx.memory is None else keeping_place(ctx.memory, work))
             try:
                 header = ctx.header
@@ -228,6 +229,7 @@ class Connection(asyncio.Protocol):
         self._ready(ctx, sender)
 
     def _encoded(self, ctx: RequestContext, answer: list[Part]) -> None:
+        ctx.instead = None  # it holds the request
         if self._close_reason is None and self._sender is not None:
             ctx.answer = answer
             self._ready(ctx, self._sender)

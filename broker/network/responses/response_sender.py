@@ -38,10 +38,10 @@ from odradek.protocol.headers import encode_response_in_steps
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from odradek.broker.network.requests.request import RequestContext
     from odradek.broker.network.sockets.direct_socket import DirectSocket
     from odradek.protocol.codec.codec import Part
     from odradek.protocol.codec.schema import Response
+    from odradek.protocol.headers import RequestHeader
 
     Bytes = bytes | bytearray | memoryview
     from odradek.storage.disk.ports import IoPool
@@ -131,30 +131,29 @@ def retaining(parts: Sequence[Part], retained: list[FileRegion]) -> Steps:
 
 
 def answer_in_steps(
-    ctx: RequestContext,
+    header: RequestHeader,
     response: Response | None,
-    send: Callable[[RequestContext, list[Part]], None],
-    fail: Callable[[RequestContext, EncodeError | OSError], None],
+    send: Callable[[list[Part]], None],
+    fail: Callable[[EncodeError | OSError], None],
 ) -> Steps:
     """Encode, in steps, a response that may be large, and `send` it.
 
     `fail`: it cannot be encoded, or a segment file cannot be opened.
     """
     assert response is not None
-    head = ctx.header
+    api_key, api_version, correlation_id = header.api_key, header.api_version, header.correlation_id
     try:
-        parts = yield from encode_response_in_steps(head.api_key, head.api_version, head.correlation_id, response)
+        parts = yield from encode_response_in_steps(api_key, api_version, correlation_id, response)
         answer = frame(parts)
-        ctx.instead = None  # it holds the request
     except EncodeError as error:  # also of an answer with more bytes than a frame can have
-        return fail(ctx, error)
+        return fail(error)
     regions: list[FileRegion] = []
     try:
         yield from retaining(parts, regions)
     except OSError as unreadable:
-        fail(ctx, unreadable)
+        fail(unreadable)
     else:
-        send(ctx, answer)
+        send(answer)
         if len(parts) > 1:
             elements = yield from elements_in_steps(response)
             response = None  # mypyc cannot delete it

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from odradek.storage.cleaning.clean_job import CleanJob, CleanStats
 from odradek.storage.cleaning.log_cleaning import clean_log
-from odradek.storage.cleaning.offset_map import BYTES_PER_ENTRY
+from odradek.storage.config.cleaner_config import BYTES_PER_ENTRY
 from tests.benchmarks.contenders import Contenders
 from tests.benchmarks.measure import Table
 from tests.benchmarks.parts.bench_compaction import DEDUPE_BUFFER_BYTES, SEGMENT_BYTES, fill, new_log

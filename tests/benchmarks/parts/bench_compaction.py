@@ -16,7 +16,8 @@ import psutil
 
 from odradek.protocol.records.compression import CompressionType
 from odradek.protocol.records.record_walks import KeyedSpan
-from odradek.storage.cleaning.offset_map import BYTES_PER_ENTRY, OffsetMap
+from odradek.storage.cleaning.offset_map import OffsetMap
+from odradek.storage.config.cleaner_config import BYTES_PER_ENTRY
 from tests.support.compaction.compaction import BareLog
 
 DEDUPE_BUFFER_BYTES = 128 * 1024 * 1024

@@ -15,6 +15,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records.batch import batches
 from tests.support.admin import ADMIN_TIMEOUT_S, Admin
 from tests.support.broker import Broker
+from tests.support.disks.replica_files import log_bytes
 from tests.support.loads.clients import Confluent, Message
 from tests.support.waiting import eventually
 from tests.support.wire.raw_client import RawClient
@@ -89,7 +90,7 @@ def test_size_keeps_what_was_asked_for(retaining: Broker, unique: Callable[[str]
     produce(retaining, topic, 100, int(time.time() * 1000))
 
     def kept() -> int:
-        return sum(path.stat().st_size for path in (retaining.log_dir / f"{topic}-0").glob("*.log"))
+        return log_bytes(retaining.log_dir, topic, 0)
 
     last = eventually(kept, accept=lambda size: size < 4000 + 2000)
     assert last >= 4000, "at least retention.bytes stay, and less than a segment more"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,6 +14,15 @@ from tests.support.waiting import eventually
 def log_files(log_dir: Path, topic: str, partition: int) -> list[Path]:
     """The segments of a replica, in the order of their offsets."""
     return sorted((log_dir / f"{topic}-{partition}").glob("*.log"))
+
+
+def log_bytes(log_dir: Path, topic: str, partition: int) -> int:
+    """The size of a replica's segments. One that is deleted meanwhile counts as 0."""
+    total = 0
+    for path in log_files(log_dir, topic, partition):
+        with contextlib.suppress(FileNotFoundError):
+            total += path.stat().st_size
+    return total
 
 
 def log_data(log_dir: Path, topic: str, partition: int) -> bytes:

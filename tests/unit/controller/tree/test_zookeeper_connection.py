@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 import struct
 import threading
 from collections.abc import Callable
@@ -346,6 +345,7 @@ def test_misleading_log_lines_of_kazoo_are_suppressed(caplog: pytest.LogCaptureF
 async def test_a_name_that_cannot_be_resolved_is_passed_over(
     name: str, made: list[_Client], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    socket = zookeeper_connection.socket
     resolve = socket.getaddrinfo
 
     def without_name_server(host: str, *arguments: Any, **options: Any) -> Any:

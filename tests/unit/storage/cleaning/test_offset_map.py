@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.protocol.records.record_walks import KeyedSpan
-from odradek.storage.cleaning.offset_map import BYTES_PER_ENTRY, NO_KEY, NO_OFFSET, OffsetMap
+from odradek.storage.cleaning.offset_map import NO_KEY, NO_OFFSET, OffsetMap
+from odradek.storage.config.cleaner_config import BYTES_PER_ENTRY
 
 
 def spans(*keys: bytes | None, start: int = 0) -> list[KeyedSpan]:
