@@ -129,9 +129,11 @@ class DelayedFetch(DelayedOperation):
         if self._woken and any(self._look(topic_partition) for topic_partition in self._woken):
             return self.force_complete()
         for topic_partition, result in self._first.items():
-            if self._log_at_end(topic_partition, result) is None and self._look(topic_partition):
-                self._changed.update(self._first)
-                return self.force_complete()
+            if self._log_at_end(topic_partition, result) is None:
+                assert result.fetched is not None, "errors are answered at once"
+                if self._is_enough(result.fetch, result.fetched.fetch_offset_metadata):
+                    self._changed.update(self._first)
+                    return self.force_complete()
         return False
 
     def try_complete_for(self, key: Hashable) -> bool:
@@ -142,7 +144,7 @@ class DelayedFetch(DelayedOperation):
         return self._look(key) and self.force_complete()
 
     def _look(self, topic_partition: TopicPartition) -> bool:
-        """Whether the present state of this partition completes the fetch."""
+        """Whether the present state of this partition, which has changed, completes the fetch."""
         result = self._first.get(topic_partition)
         if result is None:
             fetch, start = self._woken[topic_partition]
@@ -151,6 +153,13 @@ class DelayedFetch(DelayedOperation):
             fetch, start = result.fetch, result.fetched.fetch_offset_metadata
         if self._params.min_bytes <= 1 and fetch.max_bytes > 0 and self._has_more(topic_partition, start):
             return True
+        return self._is_enough(fetch, start)
+
+    def _is_enough(self, fetch: PartitionFetch, start: LogOffsetMetadata) -> bool:
+        """Whether the fetch is complete with the bytes that are readable of a partition from `start` on. There may be
+        none where the first read ended below the limit: compaction leaves gaps.
+        """
+        topic_partition = fetch.topic_partition
         try:
             available = self._readable(fetch, start)
         except KafkaError:

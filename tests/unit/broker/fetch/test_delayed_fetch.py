@@ -83,6 +83,22 @@ def test_reader_of_committed_data_waits_for_the_end_of_the_transaction(replicas:
     assert [offsets_of(answer) for answer in waiting] == [[0]]
 
 
+def test_a_gap_below_the_high_watermark_has_no_bytes(tmp_path: Path) -> None:
+    """As compaction leaves it. The records behind it are not committed yet."""
+    replicas = Replicas(tmp_path)
+    replicas.lead(replicas=[0, 1])
+    replicas.append(batch(b"a"))
+    log = replicas.manager.partition(TP).log
+    assert log is not None
+    log.append_as_follower(batch(b"b", base_offset=10, epoch=0))
+    replicas.fetch(10, replica_id=1)
+    assert log.high_watermark == 10
+    waiting = replicas.fetch(5, max_wait_ms=500)
+    assert waiting == []
+    replicas.fetch(11, replica_id=1)
+    assert [offsets_of(answer) for answer in waiting] == [[10]]
+
+
 def test_topic_id_of_the_log_is_compared_only_when_one_was_named(replicas: Replicas) -> None:
     for topic_id, error in ((ZERO_UUID, 0), (TOPIC_ID, 0), (b"?" * 16, ErrorCode.INCONSISTENT_TOPIC_ID)):
         (answer,) = replicas.fetch(0, topic_id=topic_id)
