@@ -48,6 +48,8 @@ class ConfigHandlers:
         match kind:
             case "topics":
                 services.log_manager.update_topic_config(name, values)
+                if not services.replica_manager.controller_requests.replica_state_change_lock.locked():
+                    services.log_manager.forget_configs_without_logs()  # LeaderAndIsr reads them before the first log
                 services.replica_manager.high_watermark_reviews.topic_config_changed(name)
                 if values.get("unclean.leader.election.enable", "").lower() == "true":
                     services.controller.enable_topic_unclean_leader_election(name)

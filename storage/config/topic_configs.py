@@ -3,6 +3,7 @@
 It also records which partitions of a topic have logs, so that a config change visits only the logs of that topic.
 
 Invariant: with its last log, a topic is removed from here, so that a new topic of the same name gets its own configs.
+A topic without logs has overrides only while its first log may be on the way.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _SETTINGS: Final = (
 class TopicConfigs:
     """The LogConfig of each topic, created on first use."""
 
-    __slots__ = ("_broker_settings", "_configs", "_default", "_log_counts", "_overrides", "_updated")
+    __slots__ = ("_broker_settings", "_configs", "_default", "_log_counts", "_overrides", "_updated", "_without_logs")
 
     def __init__(self, broker_settings: Mapping[str, str]) -> None:
         self._broker_settings = _of_topics(broker_settings)
@@ -41,6 +42,8 @@ class TopicConfigs:
         self._log_counts: dict[str, Counter[TopicPartition]] = {}
         """The number of logs of each partition, including those in failed directories."""
         self._updated: list[set[str]] = []
+        self._without_logs: set[str] = set()
+        """Topics with overrides and without logs."""
 
     def of(self, topic: str) -> LogConfig:
         config = self._configs.get(topic)
@@ -67,7 +70,16 @@ class TopicConfigs:
             log.warning(ignored)
         self._overrides[topic] = dict(overrides)
         self._configs.pop(topic, None)
+        if topic not in self._log_counts:
+            self._without_logs.add(topic)
         return True
+
+    def forget_without_logs(self) -> None:
+        """Forget the overrides of topics without logs: those of each topic of the cluster would come together here."""
+        for topic in self._without_logs:
+            self._configs.pop(topic, None)
+            self._overrides.pop(topic, None)
+        self._without_logs.clear()
 
     @contextmanager
     def updated_meanwhile(self) -> Iterator[Set[str]]:
@@ -97,6 +109,7 @@ class TopicConfigs:
 
     def log_added(self, topic_partition: TopicPartition) -> None:
         self._log_counts.setdefault(topic_partition.topic, Counter())[topic_partition] += 1
+        self._without_logs.discard(topic_partition.topic)
 
     def log_removed(self, topic_partition: TopicPartition) -> None:
         """Remove a log; with its last log, the topic's configs are removed."""

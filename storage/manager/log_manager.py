@@ -132,6 +132,11 @@ class LogManager:
                     if log is not None:
                         self._apply_config(log)
 
+    def forget_configs_without_logs(self) -> None:
+        """Forget the overrides of topics that have no log. Not while logs are created: they are read before that."""
+        if self.is_started:
+            self._configs.forget_without_logs()
+
     def topic_configs_updated_meanwhile(self) -> AbstractContextManager[Set[str]]:
         """The topics whose configs are updated until the end of the block."""
         return self._configs.updated_meanwhile()

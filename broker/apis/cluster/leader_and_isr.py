@@ -88,6 +88,7 @@ async def apply(
                 return
             if not (some := list(islice(states, SLICE))):
                 break
+        broker.log_manager.forget_configs_without_logs()
 
     state_change_log.info(
         "[Broker id=%d] Finished LeaderAndIsr request in %dms from controller %d for %d partitions",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from odradek.broker.machine.startup_error import StartupError
+from odradek.broker.setup.config_handlers import ConfigHandlers
 from odradek.controller.tree.metadata_tree import Create
 from odradek.controller.znodes import znodes
 from odradek.protocol.api import ApiKey
@@ -90,3 +92,25 @@ def test_address_of_another_broker_is_not_registered(tmp_path: Path, caplog: pyt
         broker.run(add_other(broker))
         set_configs(broker, advertised_listeners="PLAINTEXT://127.0.0.1:5")
         assert broker.settle(lambda: "in advertised listeners are already registered by broker 7" in caplog.text)
+
+
+def test_configs_of_topics_without_a_log_here_are_not_kept(tmp_path: Path) -> None:
+    """LeaderAndIsr reads them before the first log. While it creates logs, a change may be of one of those."""
+    with in_process_broker(tmp_path) as broker:
+        services, nothing = broker.services, cast("Any", None)
+        handlers = ConfigHandlers(services, nothing, nothing, nothing)
+        broker.create_topic("here")
+
+        async def change(topic: str, value: str) -> dict[str, str]:
+            await handlers.apply("topics", topic, {"retention.ms": value})
+            return services.log_manager.config_of(topic).overrides
+
+        async def change_meanwhile(topic: str, value: str) -> dict[str, str]:
+            async with services.replica_manager.controller_requests.replica_state_change_lock:
+                return await change(topic, value)
+
+        assert broker.run(change("here", "5")) == {"retention.ms": "5"}
+        assert broker.run(change("elsewhere", "5")) == {}
+        assert broker.run(change_meanwhile("elsewhere", "6")) == {"retention.ms": "6"}
+        broker.create_topic("new")
+        assert services.log_manager.config_of("elsewhere").overrides == {}

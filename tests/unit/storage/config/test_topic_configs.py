@@ -55,6 +55,19 @@ def test_overrides_go_with_the_last_log() -> None:
     assert not configs.partitions_with_logs("t")
 
 
+def test_overrides_without_logs_are_forgotten() -> None:
+    configs = TopicConfigs({})
+    for topic in ("here", "elsewhere", "later"):
+        configs.override(topic, {"retention.ms": "2"})
+    configs.log_added(TopicPartition("here", 0))
+    configs.forget_without_logs()
+    configs.override("later", {"retention.ms": "3"})
+    configs.log_added(TopicPartition("later", 0))
+    configs.forget_without_logs()
+    kept = {topic: configs.of(topic).overrides for topic in ("here", "elsewhere", "later")}
+    assert kept == {"here": {"retention.ms": "2"}, "elsewhere": {}, "later": {"retention.ms": "3"}}
+
+
 def test_what_changes_nothing_is_said_to() -> None:
     configs = TopicConfigs({"log.retention.ms": "1", "num.io.threads": "8"})
     assert not configs.override("t", {})
