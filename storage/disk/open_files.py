@@ -49,11 +49,12 @@ class Evictable(Protocol):
 class OpenFiles:
     """The holders of open descriptors, in the order of their last use."""
 
-    __slots__ = ("_entries", "_first_reserved", "limit", "mark_used")
+    __slots__ = ("_entries", "first_reserved", "limit", "mark_used")
 
     def __init__(self, limit: int = OPEN_FILES_MAX, descriptors: DescriptorLimits = NO_LIMITS) -> None:
         self.limit = min(limit, descriptors.open_files)
-        self._first_reserved = descriptors.log_files
+        self.first_reserved = descriptors.log_files
+        """The lowest descriptor that no file of a client may have."""
         self._entries: OrderedDict[Evictable, None] = OrderedDict()
         self.mark_used: Callable[[Evictable], None] = self._entries.move_to_end
         """Mark a registered entry as just used. Most appends do so twice: hence without a call of Python.
@@ -71,7 +72,7 @@ class OpenFiles:
             if not is_out_of_descriptors(error) or not self._lower_limit():
                 raise
             return open_it()
-        if isinstance(opened, int) and opened >= self._first_reserved:
+        if isinstance(opened, int) and opened >= self.first_reserved:
             self._evict(min(_EVICT_AT_ONCE, 1 + len(self._entries) // 2))
         return opened
 
@@ -86,14 +87,14 @@ class OpenFiles:
     def opening_for_client(self, entry: Evictable, open_it: Callable[[], int]) -> int:
         """Like `opening`, for a file that clients keep open. Raises: OSError EMFILE if only reserved ones are left."""
         fd = self.opening(entry, open_it)
-        if fd < self._first_reserved:
+        if fd < self.first_reserved:
             return fd
         try:  # `opening` may have evicted others, which freed lower numbers
             lower = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 0)
         finally:
             os.close(fd)
             self.closed(entry)
-        if lower >= self._first_reserved:
+        if lower >= self.first_reserved:
             os.close(lower)
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         self._entries[entry] = None

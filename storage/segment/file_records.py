@@ -316,7 +316,13 @@ class FileRecords:
         return fd
 
     def pin_for_client(self) -> int:
-        """Like `pin`, but without using a reserved descriptor: a client may keep the file open for long."""
+        """Like `pin`, but without using a reserved descriptor: a client may keep the file open for long.
+
+        Raises: OSError EMFILE.
+        """
+        if self._fd >= self._open_files.first_reserved and not (self._pins or self._closed):
+            self._open_files.closed(self)  # the log itself opened it
+            self._close_fd()
         if self._fd < 0:
             self._fd = self._open_files.opening_for_client(self, lambda: self._fs.open(self.path))
         elif not self._closed:

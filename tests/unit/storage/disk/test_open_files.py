@@ -12,7 +12,9 @@ import pytest
 
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.disk.descriptors import DescriptorLimits
+from odradek.storage.disk.file_system import OsFileSystem
 from odradek.storage.disk.open_files import HEADROOM, OpenFiles
+from odradek.storage.segment.file_records import FileRecords, FileRegion
 from tests.support.disks.logs import Disk, append, read_all
 from tests.support.disks.open_descriptors import count_after_collection
 
@@ -182,6 +184,28 @@ def test_a_client_gets_no_descriptor_of_the_reserve(reserve: Reserve) -> None:
     probe = reserve.open()
     assert probe == reserve.first, "nothing was left open"
     os.close(probe)
+
+
+def test_a_file_that_the_log_opened_in_the_reserve_is_opened_anew_for_a_client(
+    reserve: Reserve, tmp_path: Path
+) -> None:
+    """Else a client that reads slowly would hold a part of the reserve."""
+    records = FileRecords.create(str(tmp_path / "00.log"), OsFileSystem(), reserve.files)
+    reserve.files.closed(records)
+    assert records.evict()
+    for _ in range(2):
+        reserve.hold()
+    records.pin()
+    records.unpin()
+    assert records.fileno() >= reserve.first
+    region = FileRegion(records, 0, 0)
+    with pytest.raises(OSError, match="Too many open files"):
+        region.retain()
+    os.close(reserve.held.pop())
+    region.retain()
+    assert records.fileno() < reserve.first
+    region.release()
+    records.close()
 
 
 def test_a_client_gets_what_another_file_gives_up(reserve: Reserve) -> None:
