@@ -37,6 +37,7 @@ CATCHES_EVERYTHING = {
     "broker/quotas/client_quota_callback.py": "an error of an operator's class: the request has no quota",
     "broker/quotas/quota_managers.py": "an error of an operator's class: it is logged, and the limits stay",
     "broker/config/python_class.py": "an error of an operator's class: the start is refused with it",
+    "broker/coordinators/coordinator_log.py": "a bug in the making of a batch: logged, and its append is answered",
     "broker/dispatch.py": "a bug in a handler: the request gets UNKNOWN_SERVER_ERROR, the others go on",
     "broker/machine/io_pool.py": "a bug in work of a thread: it is handed to the loop, where bugs are reported",
     "broker/tools/command/socket_loop.py": "an error of a coroutine: it is raised in the coroutine that waits for it",

@@ -18,7 +18,7 @@ from odradek.coordinator.runtime import BATCH_BYTES_MAX, log_left_out
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records.batch import LegacyBatch, RecordBatch, batches
 from odradek.protocol.records.builder import IllegalBatchError, assemble_batch, build_batch
-from odradek.protocol.records.errors import CorruptRecordError, DecompressedSizeError
+from odradek.protocol.records.errors import DecompressedSizeError
 from odradek.protocol.records.layout import COMPRESSION_MASK, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from odradek.protocol.records.record import SimpleRecord
 from odradek.protocol.topic_partition import TopicPartition
@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_Built: TypeAlias = "bytearray | IllegalBatchError"
+_Built: TypeAlias = "bytearray | Exception"
 _WaitingAppend: TypeAlias = (
     "tuple[Callable[[], bytearray], Callable[[_Built], None], OnCommitted, tuple[Partition, int] | None]"
 )
@@ -136,12 +136,11 @@ class InternalTopicLog:
         waiting = self._waiting[partition]
         build, append, on_committed, leadership = waiting[0]
 
-        def done(batch: _Built | OSError) -> None:
-            assert not isinstance(batch, OSError), "nothing is read or written"
+        def done(batch: _Built) -> None:
             try:
-                if self._leadership(partition) == leadership:
+                if leadership is not None and self._leadership(partition) == leadership:
                     append(batch)
-                else:  # the state of the coordinator is loaded anew, without these records
+                else:  # the state of the coordinator is loaded anew, without these records, or the broker stops
                     on_committed(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
             finally:
                 waiting.popleft()
@@ -153,9 +152,11 @@ class InternalTopicLog:
         self._io_pool.submit(partial(_built, build), done)
 
     def _leadership(self, partition: int) -> tuple[Partition, int] | None:
-        """The hosted partition and its leader epoch."""
+        """The hosted partition and which of its leaderships it is, whatever the epoch; None if its log is closed."""
         hosted = self._replica_manager.hosted(TopicPartition(self._topic, partition))
-        return None if hosted is None else (hosted, hosted.leader_epoch)
+        if hosted is None or hosted.log is None or hosted.log.is_closed:
+            return None
+        return hosted, hosted.leaderships
 
     def _append(
         self,
@@ -166,8 +167,9 @@ class InternalTopicLog:
         timeout_ms: int,
         batch: _Built,
     ) -> None:
-        if isinstance(batch, IllegalBatchError):
-            _log.error("No batch for %s can be made: %s", topic_partition, batch)
+        if isinstance(batch, Exception):
+            trace = None if isinstance(batch, IllegalBatchError) else batch
+            _log.error("No batch for %s can be made: %s", topic_partition, batch, exc_info=trace)
             on_committed(ErrorCode.UNKNOWN_SERVER_ERROR, -1)
             return
 
@@ -218,7 +220,7 @@ class InternalTopicLog:
             return data
 
         def submit(done: Callable[[bytes | OSError], None]) -> None:
-            region.retain()  # the thread needs the descriptor until it has read, even if the load is cancelled
+            region.hold()  # the thread needs the descriptor until it has read, even if the load is cancelled
             fd = region.fileno()
 
             def release(result: bytes | OSError) -> None:
@@ -235,13 +237,13 @@ class InternalTopicLog:
     def _decompressed(self, batch: RecordBatch) -> Generator[Wait, None, RecordBatch]:
         """The batch with its records decompressed, in the I/O pool. Raises: CorruptRecordError."""
 
-        def work() -> RecordBatch | CorruptRecordError:
+        def work() -> RecordBatch | Exception:
             try:
                 return _without_compression(batch)
-            except CorruptRecordError as error:
+            except Exception as error:  # noqa: BLE001 - the load raises it
                 return error
 
-        def submit(done: Callable[[RecordBatch | CorruptRecordError | OSError], None]) -> None:
+        def submit(done: Callable[[RecordBatch | Exception], None]) -> None:
             self._io_pool.submit(work, done)
 
         result = yield from _waited_for(submit)
@@ -289,7 +291,7 @@ def _without_compression(batch: RecordBatch) -> RecordBatch:
 def _built(build: Callable[[], bytearray]) -> _Built:
     try:
         return build()
-    except IllegalBatchError as error:
+    except Exception as error:  # noqa: BLE001 - it is logged, and the append gets UNKNOWN_SERVER_ERROR
         return error
 
 

@@ -56,12 +56,14 @@ class LogReadInfo(NamedTuple):
 class Partition(Leadership):
     """A hosted partition. `future_log` is the copy that a move to another log directory fills."""
 
-    __slots__ = ("adding_replicas", "fetch_topic_id", "future_log", "in_sync", "is_reassigning")
+    __slots__ = ("adding_replicas", "fetch_topic_id", "future_log", "in_sync", "is_reassigning", "leaderships")
 
     def __init__(self, topic_partition: TopicPartition, environment: PartitionEnvironment) -> None:
         super().__init__(topic_partition, environment)
         self.future_log: UnifiedLog | None = None
         self.in_sync = InSyncReplicas(self)
+        self.leaderships = 0
+        """How often this broker has become the leader. A new epoch of the same leader does not count."""
         self.is_reassigning = False
         """While this broker leads: whether replicas are being added or removed."""
         self.adding_replicas: Sequence[int] = ()
@@ -82,6 +84,7 @@ class Partition(Leadership):
             return False
         self.news.announce()
         is_new_leader = not self.is_leader
+        self.leaderships += is_new_leader
         self.in_sync.update_assignment_and_isr(state.replicas, state.isr)
         self.is_reassigning = bool(state.adding_replicas or state.removing_replicas)
         self.adding_replicas = state.adding_replicas

@@ -315,7 +315,7 @@ class ReplicaAlterLogDirsManager:
                 return
             self._copy(move, current, future, _parts(result, future))
 
-        region.retain()
+        region.hold()
         fd, size, position = region.fileno(), region.size_in_bytes, region.position
         self._environment.io_pool.submit(lambda: os.pread(fd, size, position), done)
 

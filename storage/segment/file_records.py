@@ -388,6 +388,11 @@ class FileRegion:
         self.records.pin_for_client()
         self._pinned += 1
 
+    def hold(self) -> None:
+        """Like `retain`, for a read of the broker itself: it may use a reserved descriptor. Raises: OSError."""
+        self.records.pin()
+        self._pinned += 1
+
     def release(self) -> None:
         if self._pinned:
             self._pinned -= 1

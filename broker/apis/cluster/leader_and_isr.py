@@ -172,10 +172,16 @@ async def _apply_configs(broker: Services, topics: Sequence[str]) -> None:
 async def _read_transaction_partitions(broker: Services, request: LeaderAndIsrRequest) -> None:
     """Tell the transaction coordinator, before it is elected, how many partitions its topic has.
 
-    Kafka reads the number again for each partition that it loads. Where it cannot be read, the last one holds.
+    Kafka reads the number again for each partition that it loads. Where it cannot be read now, the last one holds: no
+    partition waits for a connection to ZooKeeper.
     """
+    if broker.controller.client.tree.is_disconnected:
+        return
     async for topic, _, state in in_turns(partition_states(request)):
-        if topic == TRANSACTION_STATE_TOPIC and state.leader == broker.broker_id:
+        if topic != TRANSACTION_STATE_TOPIC or state.leader != broker.broker_id:
+            continue
+        hosted = broker.replica_manager.hosted(TopicPartition(topic, state.partition_index))
+        if hosted is None or not hosted.is_leader:
             try:
                 counts = await broker.topic_partition_counts({topic})
             except (BadZnode, TreeError) as error:

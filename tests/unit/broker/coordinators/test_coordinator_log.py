@@ -149,6 +149,47 @@ def test_what_waits_is_refused_when_the_leadership_is_another_one(tmp_path: Path
     assert log.values() == [b"new"]
 
 
+def test_what_waits_is_appended_in_a_new_epoch_of_the_same_leader(tmp_path: Path) -> None:
+    """As when another replica's broker stops: the coordinator keeps its state, so nothing loads it anew."""
+    log = Log(tmp_path, compression_type=CompressionType.GZIP)
+    log.replicas.lead(TP)
+    answers = [log.append(LARGE), log.append(b"b")]
+    log.replicas.lead(TP, epoch=1, partition_epoch=1, is_new=False)
+    log.io_pool.run_all()
+    assert answers == [[(NONE, 0)], [(NONE, 1)]]
+
+
+def test_nothing_is_written_into_a_closed_log(tmp_path: Path) -> None:
+    """A stop closes the logs before the threads of the pool end."""
+    log = Log(tmp_path, compression_type=CompressionType.GZIP)
+    log.replicas.lead(TP)
+    answers = [log.append(LARGE), log.append(b"b")]
+    hosted = log.replicas.manager.partition(TP).log
+    assert hosted is not None
+    hosted.close()
+    log.io_pool.run_all()
+    assert answers == [[(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)]] * 2
+    assert hosted.log_end_offset == 0
+
+
+def test_a_batch_that_cannot_be_made_holds_back_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = Log(tmp_path, compression_type=CompressionType.GZIP)
+    log.replicas.lead(TP)
+    with monkeypatch.context() as patched:
+
+        def fail(*_: object, **__: object) -> bytearray:
+            raise MemoryError
+
+        patched.setattr(coordinator_log, "build_batch", fail)
+        answers = [log.append(LARGE)]
+    answers.append(log.append(b"b"))
+    log.io_pool.run_all()
+    assert answers == [[(ErrorCode.UNKNOWN_SERVER_ERROR, -1)], [(NONE, 0)]]
+    assert "MemoryError" in caplog.text
+
+
 @pytest.mark.parametrize("codec", [codec for codec in CompressionType if codec])
 def test_a_large_compressed_batch_is_opened_in_the_pool(codec: CompressionType, tmp_path: Path) -> None:
     log = Log(tmp_path, compression_type=codec)
@@ -185,16 +226,19 @@ def test_a_large_batch_that_becomes_too_large_is_left_out_and_what_follows_is_lo
     assert caplog.messages == ["The batch at offset 0 is not loaded: gzip: more than 4000 bytes"]
 
 
-def test_a_large_batch_that_cannot_be_opened_ends_the_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [CorruptRecordError("the records"), MemoryError("the records")])
+def test_a_large_batch_that_cannot_be_opened_ends_the_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
     log = Log(tmp_path, compression_type=CompressionType.GZIP)
     log.replicas.lead(TP)
     log.append(random.Random(1).randbytes(5_000))
 
     def fail(*_: object) -> bytes:
-        raise CorruptRecordError("the records")
+        raise error
 
     monkeypatch.setattr(RecordBatch, "record_bytes", fail)
-    with pytest.raises(CorruptRecordError, match="the records"):
+    with pytest.raises(type(error), match="the records"):
         log.values()
 
 

@@ -211,6 +211,11 @@ def test_the_number_of_transaction_partitions_is_read_before_one_is_elected(
     for number in range(3):
         broker.call(leader_and_isr(7, topic=TRANSACTIONS, partition_index=number), 7)
     assert elected == [7, 7, None]
+    broker.call(leader_and_isr(7, topic=TRANSACTIONS, partition_index=2, epoch=1), 7)  # else `answers` is too short
+    tree = type(broker.services.controller.client.tree)
+    monkeypatch.setattr(tree, "is_disconnected", property(lambda self: True))
+    broker.call(leader_and_isr(7, topic=TRANSACTIONS, partition_index=3), 7)
+    assert elected == [7, 7, None, None], "an operation would wait for the connection"
 
 
 # StopReplica
