@@ -24,13 +24,13 @@ run: .venv/.installed
 	$(BIN)/odradek serve $(ARGS)
 
 test: .venv/.installed-for-tests $(JVM)/kafka.jsa $(RELEASES)/.complete $(SPARK_CLASSES) $(APACHE_TESTS)/harness.jar
-	$(PYTEST) -n auto $(PARALLEL) $(HANGS) -m "not soak and not kerberos and not images" tests
+	$(PYTEST) $(HANGS) -n auto $(PARALLEL) -m "not soak and not kerberos and not images" tests
 
 test-unit: .venv/.installed-for-tests
 	$(PYTEST) -n logical $(PARALLEL) -m "not soak and not kerberos and not images" tests/unit/ tests/golden/ tests/documentation/ tests/test_*.py
 
 test-oracle: .venv/.installed-for-tests $(JVM)/kafka.jsa $(SPARK_CLASSES)
-	$(PYTEST) -n auto $(PARALLEL) $(HANGS) -m "oracle and not soak and not kerberos and not images" tests/conformance --target apache
+	$(PYTEST) $(HANGS) -n auto $(PARALLEL) -m "oracle and not soak and not kerberos and not images" tests/conformance --target apache
 
 # Needs a C compiler, the headers of MIT Kerberos, its KDC, and kcat, which `make test` does without.
 test-kerberos: .venv/.installed-with-gssapi $(JVM)/kafka.jsa $(APACHE_TESTS)/harness.jar .cache/kerberos/.complete

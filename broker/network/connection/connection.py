@@ -413,13 +413,14 @@ class Connection(asyncio.Protocol):
 
     def _close_when_done(self, sender: ResponseSender) -> None:
         """Close after the end of the stream, or of what is answered, once all earlier requests are answered."""
+        self._owner.priorities.client_ended(self)
         if self._ending is not None:
             if self._in_flight or sender.is_blocked:
                 return
             if self.security_protocol.has_tls and self._transport is not None:
-                return self._transport.close()  # it may have a part of the answers, which `abort` would drop
+                # It may have a part of the answers. `abort` would drop them, as does more that the client has sent.
+                return self._transport.close()
             return self.abort(*self._ending)
-        self._owner.priorities.client_ended(self)
         has_work = self._next_frame is not None or bool(self._in_flight) or self._frames.waits_for_memory
         if self.throttles.active and has_work:
             return

@@ -42,7 +42,7 @@ ConnectionT = TypeVar("ConnectionT", bound=ActiveConnection)
 
 
 class ConnectionPriorities(Generic[ConnectionT]):
-    """Which connections make room for others: those whose client has ended, then those that were silent for longest.
+    """Which connections make room for others: those that read nothing more, then those that were silent for longest.
 
     `last_active_ms` is written with each request, which must not pay for an order. So connections are sorted when one
     has to be closed, and the rest is kept for the next time. What was active or came since then is younger than all
@@ -57,11 +57,12 @@ class ConnectionPriorities(Generic[ConnectionT]):
         self.closing: set[ConnectionT] = set()
         """Connections that are counted until the loop has closed them."""
         self._ended: dict[ConnectionT, None] = {}
-        """Connections whose client has ended, with requests or answers left."""
+        """Connections from which nothing more is read, with requests or answers left."""
         self._by_activity: OrderedDict[ConnectionT, int] = OrderedDict()
         """Connection -> its `last_active_ms` when they were sorted, the longest silent first."""
 
     def client_ended(self, connection: ConnectionT) -> None:
+        """The client has ended, or a request of it ends the connection when earlier ones are answered."""
         if connection not in self.closing:
             self._ended[connection] = None
 

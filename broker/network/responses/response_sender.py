@@ -221,17 +221,25 @@ class ResponseSender:
         """Bytes in memory waiting for `flush`; regions do not count."""
 
     def push(self, parts: Sequence[Part]) -> bool:
-        """Queue a response. Returns True if it should be flushed at once. Raises: OSError (EMFILE)."""
-        urgent = False
-        for part in parts:
-            if isinstance(part, BYTES_TYPES):
-                self.queued_bytes += len(part)
-                self._queue.append(part)
-            elif part.size_in_bytes:
-                region: FileRegion | SlicedRecords = part  # type: ignore[assignment]
-                region.retain()
-                self._queue.append(region)
-                urgent = True
+        """Queue a response. Returns True if it should be flushed at once. Raises: OSError; nothing is queued then."""
+        urgent, queued, bytes_before = False, 0, self.queued_bytes
+        try:
+            for part in parts:
+                if isinstance(part, BYTES_TYPES):
+                    self.queued_bytes += len(part)
+                    self._queue.append(part)
+                    queued += 1
+                elif part.size_in_bytes:
+                    region: FileRegion | SlicedRecords = part  # type: ignore[assignment]
+                    region.retain()
+                    self._queue.append(region)
+                    queued, urgent = queued + 1, True
+        except OSError:
+            for _ in range(queued):
+                if not isinstance(taken_back := self._queue.pop(), BYTES_TYPES):
+                    taken_back.release()
+            self.queued_bytes = bytes_before
+            raise
         return urgent or self.queued_bytes >= COPY_BATCH_BYTES
 
     def take_sending_ns(self) -> int:

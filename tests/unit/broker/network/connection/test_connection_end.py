@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import gc
 
 import pytest
@@ -18,6 +19,7 @@ from tests.support.in_process.connections.network import (
     Handlers,
     Link,
     MemoryRegion,
+    Sent,
     answer,
     answered,
     request,
@@ -321,3 +323,22 @@ def test_what_the_layer_of_tls_has_not_passed_on_is_sent_before_the_close(link: 
     assert (link.transport.is_closed, link.transport.is_aborted) == (True, False)
     link.connection.abort(CloseReason.SHUTDOWN)  # which does not wait for the client
     assert link.transport.is_aborted
+
+
+def test_of_an_answer_with_a_file_that_cannot_be_opened_nothing_is_sent() -> None:
+    """The connection is closed when the answers before it are sent."""
+    first, second = MemoryRegion(b"first"), MemoryRegion(b"second")
+
+    def fail() -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    second.retain = fail  # type: ignore[method-assign]
+    sent = Sent()
+    sent.sender.push([b"earlier"])
+    with pytest.raises(OSError, match="Too many open files"):
+        sent.sender.push([b"header", first, b"next", second])
+    sent.sender.flush()
+    assert sent.wire.data == b"earlier"
+    assert (first.pins, sent.sender.queued_bytes) == (0, 0)
+    for region in (first, second):
+        region.close()
