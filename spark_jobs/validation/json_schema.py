@@ -115,6 +115,8 @@ def compiled(schema: str, *, assert_formats: bool = False) -> Validator:
         raise JobError(f"$schema is {dialect}, which is none of the drafts 3, 4, 6, 7, 2019-09 and 2020-12")
     checker = draft.FORMAT_CHECKER if assert_formats else None
     draft = cast("type[Validator]", extend(draft, {"uniqueItems": _unique_items}))  # type: ignore[no-untyped-call]
+    if isinstance(document, dict):
+        document.pop("$schema", None)  # at a `$ref` to the root, the library would take its own class for this draft
     validator: Validator = draft(document, registry=REGISTRY, format_checker=checker)
     return validator
 

@@ -201,3 +201,5 @@ def test_many_items_are_not_compared_each_with_all_others(item: str) -> None:
         "$defs": {"set": {"uniqueItems": True}},
     }
     assert rules(schema).verdict(None, f'{{"deep": {record}}}'.encode()) is None
+    tree = {"$schema": draft, "properties": {"set": {"uniqueItems": True}, "child": {"$ref": "#"}}}
+    assert rules(tree).verdict(None, f'{{"child": {{"set": {record}}}}}'.encode()) is None
