@@ -174,13 +174,16 @@ class DynamicBrokerConfig:
         """The configuration with `configs`. Raises: ConfigError if a start or a running part would refuse it."""
         config = self._config
         broker, default = (configs, config.dynamic_defaults) if per_broker else (config.dynamic_values, configs)
-        return self._checked(config, broker=broker, default=default)
+        return self._checked(broker=broker, default=default)
 
-    def _checked(self, config: BrokerConfig, *, broker: Mapping[str, str], default: Mapping[str, str]) -> BrokerConfig:
-        """`config` with other dynamic values. Raises: ConfigError if a start or a running part would refuse them."""
-        candidate = config.with_dynamic(broker=broker, default=default)
+    def _checked(self, *, broker: Mapping[str, str], default: Mapping[str, str]) -> BrokerConfig:
+        """The configuration with these dynamic values.
+
+        Raises: ConfigError if a start or a running part would refuse them in place of those in force.
+        """
+        candidate = self._config.with_dynamic(broker=broker, default=default)
         if self._log_manager.is_started:  # configs that were stored before the start were checked when they were set
-            check_reconfiguration(config, candidate)
+            check_reconfiguration(self._config, candidate)
         cleaner = self._log_manager.cleaner
         if cleaner.is_running:
             cleaner.config.validate_reconfiguration(cleaner_config(candidate.value))
@@ -201,10 +204,19 @@ class DynamicBrokerConfig:
         of_stores = [change for change in pending if store_of(change.name) is not None]
         if stores is None or not of_stores:
             return pending
-        broker, _ = _with_changes(self._config, of_stores)
-        candidate = self._config.with_dynamic(broker=broker, default=self._config.dynamic_defaults)
-        refused = await stores.apply(candidate)
+        refused = await stores.apply(self._with_stores(pending, of_stores))
         return [change for change in pending if store_of(change.name) not in refused]
+
+    def _with_stores(self, pending: list[_Change], of_stores: list[_Change]) -> BrokerConfig:
+        """The configuration whose stores are to be used: with all changes if they can be applied together, as those
+        that remove a listener and its stores; else with those of stores alone.
+        """
+        broker, default = _with_changes(self._config, pending)
+        try:
+            return self._checked(broker=broker, default=default)
+        except ConfigError:
+            broker, default = _with_changes(self._config, of_stores)
+            return self._config.with_dynamic(broker=broker, default=default)
 
     def _possible(self, changes: list[_Change]) -> BrokerConfig:
         """The configuration with the changes that can be applied; the others are logged.
@@ -225,7 +237,7 @@ class DynamicBrokerConfig:
         """`config` with the changes that are valid, together or one after another, and the errors of the others."""
         broker, default = _with_changes(config, changes)
         try:
-            return self._checked(config, broker=broker, default=default), {}
+            return self._checked(broker=broker, default=default), {}
         except ConfigError as error:
             if len(changes) == 1:
                 return config, {changes[0]: error}

@@ -303,6 +303,28 @@ def test_stores_that_cannot_be_used_are_tried_again_when_they_are_set_again() ->
     assert stores.in_use == {name: new[name] for name in (path, kind, other)}
 
 
+class StoresOfOpenListeners(Stores):
+    """An open listener needs its stores, as with TLS."""
+
+    async def apply(self, candidate: BrokerConfig) -> set[str]:
+        names = {end_point.listener_name.lower() for end_point in candidate.listeners.bound} - {"plaintext"}
+        return {name for name in names if f"listener.name.{name}.ssl.keystore.location" not in candidate.dynamic_values}
+
+
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_the_stores_of_a_listener_go_with_the_listener(is_closed: bool) -> None:
+    broker = Broker(StoresOfOpenListeners())
+    both = "PLAINTEXT://h:1,A://h:2"
+    left = "PLAINTEXT://h:1" if is_closed else both
+    store = {"listener.name.a.ssl.keystore.location": "old"}
+    protocols = {"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,A:PLAINTEXT"}
+    broker.apply("3", **{"listeners": both, "advertised.listeners": both} | protocols | store)
+    broker.is_started = True
+    now = {"listeners": left, "advertised.listeners": left} | protocols
+    broker.apply("3", **now)
+    assert broker.config.dynamic_values == now | ({} if is_closed else store)
+
+
 def test_invalid_names_in_the_metadata_are_removed_and_logged(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
     """It can be written with a ZooKeeper shell."""
     stored = {"num.partitions": "9", "ssl.keystore.password": "secret", "ssl.client.auth": "often", "log.roll.ms": "5"}
