@@ -301,8 +301,8 @@ class TransactionStateManager:
             yield None
 
     def _validate_partition_count_is_stable(self) -> None:
-        """Raises: LoadRefusedError. A broker that started since has another number: for it, the ids of a partition
-        belong to others.
+        """Raises: LoadRefusedError if the topic has another number of partitions than at this broker's start. A broker
+        that has started since then finds a transactional id in another partition.
 
         Kafka: TransactionStateManager.validateTransactionTopicPartitionCountIsStable.
         """

@@ -72,9 +72,10 @@ async def apply(
     """
     errors: dict[TopicPartition, ErrorCode] = {}
     async with broker.replica_manager.controller_requests.replica_state_change_lock:
-        new_topics = await _new_topics(broker, request)
+        new_topics, is_elected = await _needed_from_the_tree(broker, request)
         await _apply_configs(broker, new_topics)
-        await _read_transaction_partitions(broker, request)
+        if is_elected:
+            await _read_transaction_partitions(broker)
         if is_stale(broker, request.broker_epoch):
             respond(await result_in_turns(error_response(request, version, ErrorCode.STALE_BROKER_EPOCH, None)))
             return
@@ -145,15 +146,21 @@ async def _called_back(begin: Callable[[Callable[[], None]], None]) -> None:
     await over
 
 
-async def _new_topics(broker: Services, request: LeaderAndIsrRequest) -> list[str]:
-    """The topics with a partition that has no log here."""
+async def _needed_from_the_tree(broker: Services, request: LeaderAndIsrRequest) -> tuple[list[str], bool]:
+    """The topics with a partition that has no log here, and whether this broker becomes the leader of a partition of
+    `__transaction_state`.
+    """
     found: set[str] = set()
+    is_elected = False
     async for topic, _, state in in_turns(partition_states(request)):
+        if topic == TRANSACTION_STATE_TOPIC and state.leader == broker.broker_id:
+            hosted = broker.replica_manager.hosted(TopicPartition(topic, state.partition_index))
+            is_elected = is_elected or hosted is None or not hosted.is_leader
         if topic in found or not is_valid_topic_name(topic):
             continue
         if broker.log_manager.get_log(TopicPartition(topic, state.partition_index)) is None:
             found.add(topic)
-    return sorted(found)
+    return sorted(found), is_elected
 
 
 async def _apply_configs(broker: Services, topics: Sequence[str]) -> None:
@@ -169,7 +176,7 @@ async def _apply_configs(broker: Services, topics: Sequence[str]) -> None:
                 broker.log_manager.update_topic_config(topic, overrides)
 
 
-async def _read_transaction_partitions(broker: Services, request: LeaderAndIsrRequest) -> None:
+async def _read_transaction_partitions(broker: Services) -> None:
     """Tell the transaction coordinator, before it is elected, how many partitions its topic has.
 
     Kafka reads the number again for each partition that it loads. Where it cannot be read now, the last one holds: no
@@ -177,18 +184,12 @@ async def _read_transaction_partitions(broker: Services, request: LeaderAndIsrRe
     """
     if broker.controller.client.tree.is_disconnected:
         return
-    async for topic, _, state in in_turns(partition_states(request)):
-        if topic != TRANSACTION_STATE_TOPIC or state.leader != broker.broker_id:
-            continue
-        hosted = broker.replica_manager.hosted(TopicPartition(topic, state.partition_index))
-        if hosted is None or not hosted.is_leader:
-            try:
-                counts = await broker.topic_partition_counts({topic})
-            except (BadZnode, TreeError) as error:
-                state_change_log.error("Cannot read the number of partitions of %s: %r", topic, error)
-            else:
-                broker.transaction_coordinator.topic_partition_count_read(counts.get(topic))
-            return
+    try:
+        counts = await broker.topic_partition_counts({TRANSACTION_STATE_TOPIC})
+    except (BadZnode, TreeError) as error:
+        state_change_log.error("Cannot read the number of partitions of %s: %r", TRANSACTION_STATE_TOPIC, error)
+    else:
+        broker.transaction_coordinator.topic_partition_count_read(counts.get(TRANSACTION_STATE_TOPIC))
 
 
 def _move_coordinators(broker: Services, leaders: Sequence[Partition], followers: Sequence[Partition]) -> None:
