@@ -40,6 +40,21 @@ class Wait:
         self.begin = begin
 
 
+def waited_for(submit: Callable[[Callable[[T], None]], None]) -> Generator[Wait, None, T]:
+    """A step that waits for a result. `submit` gets the callback for it when the wait begins."""
+    results: list[T] = []
+
+    def begin(end: Callable[[], None]) -> None:
+        def done(result: T) -> None:
+            results.append(result)
+            end()
+
+        submit(done)
+
+    yield Wait(begin)
+    return results[0]
+
+
 Steps: TypeAlias = Generator[Wait | None, None, None]
 """Work in steps; it may pause at each `yield`."""
 

@@ -11,7 +11,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from odradek.broker.machine.hot_reads import read_hot
 from odradek.coordinator.runtime import BATCH_BYTES_MAX, log_left_out
@@ -25,7 +25,7 @@ from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.append_info import AppendOrigin
 from odradek.storage.segment.fetch_data import FetchIsolation
 from odradek.storage.segment.file_records import FileRegion
-from odradek.timer.sliced_work import Wait
+from odradek.timer.sliced_work import Wait, waited_for
 
 if TYPE_CHECKING:
     from odradek.broker.fetch.results import LogAppendResult
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from odradek.storage.disk.ports import IoPool
 
 _log = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 _Built: TypeAlias = "bytearray | Exception"
 _WaitingAppend: TypeAlias = (
@@ -229,7 +227,7 @@ class InternalTopicLog:
 
             self._io_pool.submit(lambda: os.pread(fd, region.size_in_bytes, region.position), release)
 
-        result = yield from _waited_for(submit)
+        result = yield from waited_for(submit)
         if isinstance(result, OSError):
             raise result
         return result
@@ -246,26 +244,10 @@ class InternalTopicLog:
         def submit(done: Callable[[RecordBatch | Exception], None]) -> None:
             self._io_pool.submit(work, done)
 
-        result = yield from _waited_for(submit)
+        result = yield from waited_for(submit)
         if isinstance(result, RecordBatch):
             return result
         raise result
-
-
-def _waited_for(submit: Callable[[Callable[[T], None]], None]) -> Generator[Wait, None, T]:
-    """What the pool calls back with. `submit` is called when the wait begins."""
-    results: list[T] = []
-
-    def begin(end: Callable[[], None]) -> None:
-        def done(result: T) -> None:
-            results.append(result)
-            end()
-
-        submit(done)
-
-    yield Wait(begin)
-    (result,) = results
-    return result
 
 
 def _without_compression(batch: RecordBatch) -> RecordBatch:

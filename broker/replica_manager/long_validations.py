@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from odradek.protocol.errors import ErrorCode
 from odradek.storage.disk.ports import WorkerError
 from odradek.storage.validation.validation_job import FinishedValidation, Refusal, validate
-from odradek.timer.sliced_work import Wait
+from odradek.timer.sliced_work import Wait, waited_for
 
 if TYPE_CHECKING:
     from odradek.storage.disk.ports import WorkerPool
@@ -50,17 +50,7 @@ class LongValidations:
 
     def wait_for(self, job: ValidationJob) -> Generator[Wait, None, FinishedValidation]:
         """A step of a request that waits until the job is finished."""
-        results: list[FinishedValidation] = []
-
-        def begin(end: Callable[[], None]) -> None:
-            def done(finished: FinishedValidation) -> None:
-                results.append(finished)
-                end()
-
-            self.submit(job, done)
-
-        yield Wait(begin)
-        return results[0]
+        return waited_for(partial(self.submit, job))
 
     def submit(self, job: ValidationJob, done: Done) -> None:
         self._waiting.append((job, done))

@@ -40,7 +40,7 @@ from odradek.protocol.records.layout import (
 from odradek.protocol.records.timestamps import first_record_since, latest_record
 from odradek.storage.disk.ports import WorkerError
 from odradek.storage.offsets import SpecialTimestamp, TimestampAndOffset
-from odradek.timer.sliced_work import Wait
+from odradek.timer.sliced_work import Wait, waited_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -299,18 +299,11 @@ class LongLookups:
 
     def wait_for(self, opening: Opening) -> Generator[Wait, None, OpenedBatch]:
         """A step that waits until the batch is opened."""
-        results: list[OpenedBatch] = []
+        return waited_for(partial(self._submit, opening))
 
-        def begin(end: Callable[[], None]) -> None:
-            def done(opened: OpenedBatch) -> None:
-                results.append(opened)
-                end()
-
-            self._waiting.append((opening, done))
-            self._start_some()
-
-        yield Wait(begin)
-        return results[0]
+    def _submit(self, opening: Opening, done: Callable[[OpenedBatch], None]) -> None:
+        self._waiting.append((opening, done))
+        self._start_some()
 
     def _start_some(self) -> None:
         while self._waiting and self._running < WORKERS:
