@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -38,7 +39,59 @@ change begins with the same notification. Any other error is of this notificatio
 may not read: it is logged, and the next one follows."""
 
 
-class NodeChangeListener:
+class ChangeListener:
+    """Calls `_read`, in a task, after each change that a watch reports and after each new session.
+
+    A TreeError that it raises is logged, and the next change calls it again. Implements SessionListener.
+    """
+
+    def __init__(self, client: MetadataClient, path: str) -> None:
+        self._client = client
+        self._path = path
+        self._changed = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        client.tree.add_session_listener(self)
+
+    @abstractmethod
+    async def _read(self) -> None:
+        """Read what has changed below the path, with `_on_watch` as the watcher. Raises: TreeError."""
+
+    def listen(self) -> None:
+        """Begin to process the changes that come."""
+        self._task = asyncio.get_running_loop().create_task(self._listen(), name=f"changes of {self._path}")
+
+    def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    async def shutdown(self) -> None:
+        """Stop, and wait for the end of it."""
+        self.stop()
+        if self._task is not None:
+            await asyncio.wait([self._task])
+            self._task = None
+
+    async def session_lost(self) -> None:
+        """Implements SessionListener."""
+
+    def session_started(self) -> None:
+        """Implements SessionListener: the watch is lost, so read again."""
+        self._changed.set()
+
+    def _on_watch(self, _: WatchEvent) -> None:
+        self._changed.set()
+
+    async def _listen(self) -> None:
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            try:
+                await self._read()
+            except TreeError as error:
+                logger.error("Error while processing changes of %s: %r", self._path, error)
+
+
+class NodeChangeListener(ChangeListener):
     """Processes the notifications below `parent` whose names begin with `prefix`, one at a time, oldest first.
 
     `read_all` is called after a lost session: notifications of its time may have expired. A TreeError that it raises
@@ -54,23 +107,19 @@ class NodeChangeListener:
         process: ProcessNotification,
         read_all: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        self._client = client
+        super().__init__(client, parent)
         self._clock = clock
-        self._parent = parent
         self._prefix = prefix
         self._process = process
         self._read_all = read_all
         self._has_lost_session = False
         self._last_executed_change = -1
-        self._changed = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-        client.tree.add_session_listener(self)
 
     async def process_notifications(self) -> None:
         """Process the notifications that are there, and watch for more."""
-        names = await self._client.numbered_children(self._parent, self._on_watch)
+        names = await self._client.numbered_children(self._path, self._on_watch)
         numbered = ((znodes.sequence_number(name, self._prefix), name) for name in names)
-        new = [(number, f"{self._parent}/{name}") for number, name in numbered if number > self._last_executed_change]
+        new = [(number, f"{self._path}/{name}") for number, name in numbered if number > self._last_executed_change]
         for first in range(0, len(new), NOTIFICATIONS_AT_ONCE):
             some = new[first : first + NOTIFICATIONS_AT_ONCE]
             nodes = await submit_all(self._client.tree, [GetData(path) for _, path in some])
@@ -97,53 +146,25 @@ class NodeChangeListener:
 
     async def skip_notifications(self) -> None:
         """Watch for more notifications only, for a caller that reads all values after that."""
-        names = await self._client.numbered_children(self._parent, self._on_watch)
+        names = await self._client.numbered_children(self._path, self._on_watch)
         numbers = (znodes.sequence_number(name, self._prefix) for name in names)
         self._last_executed_change = max(numbers, default=self._last_executed_change)
         await self._purge_obsolete(names)
-
-    def listen(self) -> None:
-        """Begin to process the notifications that come."""
-        self._task = asyncio.get_running_loop().create_task(self._listen(), name=f"changes of {self._parent}")
-
-    def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-
-    async def shutdown(self) -> None:
-        """Stop, and wait for the end of it."""
-        self.stop()
-        if self._task is not None:
-            await asyncio.wait([self._task])
-            self._task = None
 
     async def session_lost(self) -> None:
         """Implements SessionListener."""
         self._has_lost_session = True
 
-    def session_started(self) -> None:
-        """Implements SessionListener: the watch is lost, so read the notifications again."""
-        self._changed.set()
-
-    def _on_watch(self, _: WatchEvent) -> None:
-        self._changed.set()
-
-    async def _listen(self) -> None:
-        while True:
-            await self._changed.wait()
-            self._changed.clear()
-            try:
-                await self.process_notifications()
-                if self._has_lost_session and self._read_all is not None:
-                    await self._read_all()
-                self._has_lost_session = False
-            except TreeError as error:
-                logger.error("Error while processing notifications of %s: %r", self._parent, error)
+    async def _read(self) -> None:
+        await self.process_notifications()
+        if self._has_lost_session and self._read_all is not None:
+            await self._read_all()
+        self._has_lost_session = False
 
     async def _purge_obsolete(self, names: list[str]) -> None:
         now_ms = self._clock.time_ms()
         for name in names:
-            path = f"{self._parent}/{name}"
+            path = f"{self._path}/{name}"
             (node,) = await self._client.tree.submit([GetData(path)])
             if isinstance(node, TreeError):  # it is gone, or may not be read
                 continue
