@@ -12,8 +12,8 @@ ARGS   ?=
 # Python keeps the compiled tests: otherwise each process compiles all of them, which takes seven seconds.
 PYTEST   = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 PARALLEL = --dist loadscope --no-loadscope-reorder
-# A client's C code that hangs (librdkafka 2.16 has a deadlock in its OffsetForLeaderEpoch: its issue 5476) is beyond the time
-# limits of tests, which are signals for Python. This one, above all of them, prints the stacks and ends the worker.
+# A test that hangs in the C code of a client does not see its time limit, which is a signal for Python. (librdkafka 2.16 has such
+# a deadlock: its issue 5476.) This limit is longer than all others; it prints the stacks and ends the worker process.
 HANGS = -o faulthandler_timeout=960 -o faulthandler_exit_on_timeout=true
 # An editable install compiles nothing, and where PYTHONDONTWRITEBYTECODE is set every start would compile everything.
 COMPILE = $(BIN)/python -m compileall -q broker controller coordinator protocol storage testing timer
