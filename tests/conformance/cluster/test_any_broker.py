@@ -5,6 +5,8 @@ The brokers have a listener of their own for the controller's requests.
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable
 
 import confluent_kafka
@@ -37,6 +39,7 @@ from odradek.protocol.messages.list_partition_reassignments import (
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from tests.support.admin import Admin
 from tests.support.clusters.cluster import Cluster, Kind
+from tests.support.clusters.mixed_cluster import Group, transact
 from tests.support.processes.ports import free_port
 from tests.support.waiting import eventually
 from tests.support.wire.raw_client import RawClient
@@ -204,6 +207,22 @@ def test_markers_reach_leaders_on_other_brokers(cluster: Cluster, admin: Admin) 
         accept=lambda ends: ends == [(0, 4 * 4)] * 3,
     )
     consumer.close()
+
+
+def test_a_reader_that_hangs_is_replaced_and_loses_nothing(cluster: Cluster, admin: Admin) -> None:
+    """Its successor begins at the committed offset. A stopped process stands for the deadlock of librdkafka."""
+    topic = admin.create_assigned_topic("read-on", [IDS])
+    group = Group(cluster, "readers", topic, session_timeout_s=6, hangs_after_s=3)
+    first = [value.encode() for value in transact(cluster, topic, ["read-1", "read-2"])]
+    assert group.read(2) == first
+    committed = group.committed()
+    hanging = group.reader
+    os.kill(hanging.pid, signal.SIGSTOP)
+    more = [value.encode() for value in transact(cluster, topic, ["read-1", "read-2"])]
+    assert group.read(2) == more
+    assert group.reader is not hanging
+    assert group.committed() > committed
+    group.close()
 
 
 def test_a_broker_that_stops_hands_over_what_it_leads(cluster: Cluster, admin: Admin) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Final
-
-import confluent_kafka
 
 from odradek.broker.inter_broker.response_errors import error_codes
 from odradek.protocol.errors import ErrorCode
@@ -17,9 +17,9 @@ from odradek.protocol.messages.alter_partition_reassignments import (
 )
 from odradek.protocol.messages.elect_leaders import ElectLeadersRequest
 from odradek.protocol.messages.elect_leaders import TopicPartitions as ElectedPartitions
-from tests.support.admin import ADMIN_TIMEOUT_S
 from tests.support.clusters.cluster import SETTLE_TIMEOUT_S, Cluster
 from tests.support.disks.replica_files import log_files, partition_dirs
+from tests.support.loads.group_reader import GroupReader, HangsError, ReaderProcess
 from tests.support.loads.numbered_load import PARTITIONS, Load, check_acknowledged, check_complete, read_all
 from tests.support.loads.transactional_clients import ConfluentTransactions
 from tests.support.processes.apache.dump_logs import files_argument, kafka_prints
@@ -27,17 +27,20 @@ from tests.support.waiting import eventually
 from tests.support.wire.raw_client import RawClient
 
 BROKERS: Final = (0, 1, 2)
-TIMEOUT_S: Final = 30
-
 COMMITS_WHILE_COORDINATORS_MOVE: Final = {
     "heartbeat.interval.ms": 100,
     "socket.timeout.ms": 10_000,
-    "session.timeout.ms": 120_000,
 }
 """librdkafka can fail to commit, and to send heartbeats, for as long as `socket.timeout.ms` after a commit was answered
 NOT_COORDINATOR: each time it learns the address of the coordinator it closes the connection to the old one, which ends
 the repeated commit with an error, for which it forgets the coordinator again. A member that has learnt of the new
-coordinator from a heartbeat does not come to this; the session lasts longer than some such commits."""
+coordinator from a heartbeat does not come to this; the session (SESSION_TIMEOUT_S) lasts longer than some such
+commits."""
+SESSION_TIMEOUT_S: Final = 120
+HANGS_AFTER_S: Final = 30
+"""A call that was to return after one second and has not is a deadlock in the client; a busy machine takes seconds."""
+CALL_TIMEOUT_S: Final = 120
+"""For the other calls. The one that asks for a committed offset was to return after a quarter of this."""
 ELECTION_TIMEOUT_MS: Final = 5000
 Plan = Mapping[tuple[str, int], Sequence[int]]
 
@@ -131,100 +134,89 @@ def check_loads(cluster: Cluster, by_name: Mapping[str, Load]) -> None:
             check_acknowledged(load, partition, read_all(cluster.bootstrap, load.topic, partition))
 
 
-def is_passing(error: confluent_kafka.KafkaException) -> bool:
-    """Whether a client is to try again: a coordinator that moves, a connection that is gone."""
-    cause = error.args[0]
-    return bool(cause.retriable()) or cause.name() in (
-        "NOT_COORDINATOR",
-        "COORDINATOR_NOT_AVAILABLE",
-        "COORDINATOR_LOAD_IN_PROGRESS",
-        "_TRANSPORT",
-        "_TIMED_OUT",
-    )
-
-
 class Group:
-    """A consumer group that commits the offsets it is given.
+    """A consumer group that commits the offsets it is given. Its consumer is replaced when it hangs, as `group_reader`
+    explains: no answer of a broker makes a call exceed the limit that it was given, so this hides no fault of a broker.
+    The next consumer begins at the committed offsets, when the session of the first one has ended. A commit has no such
+    limit: one that hangs fails the test.
 
     `metadata.recovery.strategy` stays at librdkafka's default, `rebootstrap`: before its first UpdateMetadata, Apache
     Kafka's broker answers Metadata without any broker. librdkafka then removes all brokers that it knows, and with
     `none` it never asks one again.
     """
 
-    def __init__(self, cluster: Cluster, name: str, topic: str) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        name: str,
+        topic: str,
+        *,
+        session_timeout_s: int = SESSION_TIMEOUT_S,
+        hangs_after_s: float = HANGS_AFTER_S,
+    ) -> None:
         self._topic = topic
-        self._errors: list[str] = []
+        self._session_timeout_s = session_timeout_s
+        self._hangs_after_s = hangs_after_s
+        self._config: dict[str, str | int | bool] = {
+            "bootstrap.servers": cluster.bootstrap,
+            "group.id": name,
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "session.timeout.ms": session_timeout_s * 1000,
+            **COMMITS_WHILE_COORDINATORS_MOVE,
+            "log_level": 0,
+        }
         cluster.await_known(topic)  # a client asks for an unknown topic again only after minutes
-        self._consumer = confluent_kafka.Consumer(
-            {
-                "bootstrap.servers": cluster.bootstrap,
-                "group.id": name,
-                "enable.auto.commit": False,
-                "auto.offset.reset": "earliest",
-                "error_cb": lambda error: self._errors.append(str(error)),
-                **COMMITS_WHILE_COORDINATORS_MOVE,
-                "log_level": 0,
-            }
-        )
-        self._consumer.subscribe([topic])
+        self.reader = ReaderProcess(self._config, topic)
 
     def read(self, count: int) -> list[bytes]:
         """The next records, committed."""
+        try:
+            found = self._read(count, SETTLE_TIMEOUT_S)
+        except HangsError:
+            self._replace()
+            found = self._read(count, self._session_timeout_s + SETTLE_TIMEOUT_S)
+        eventually(lambda: self.reader.call(GroupReader.commit, CALL_TIMEOUT_S), timeout_s=SETTLE_TIMEOUT_S)
+        return found
+
+    def _read(self, count: int, timeout_s: float) -> list[bytes]:
         found: list[bytes] = []
 
         def read_some() -> int:
-            for message in self._consumer.consume(count - len(found), 1):
-                error = message.error()
-                if error is None:
-                    found.append(message.value())
-                else:
-                    self._errors.append(str(error))
+            found.extend(self.reader.call(partial(GroupReader.read, count=count - len(found)), self._hangs_after_s))
             return len(found)
 
         try:
-            eventually(read_some, accept=lambda total: total >= count, timeout_s=SETTLE_TIMEOUT_S)
+            eventually(read_some, accept=lambda total: total >= count, timeout_s=timeout_s)
         except AssertionError as stuck:
-            raise AssertionError(f"{stuck}; {self._state()}") from None
-        eventually(self._commit, timeout_s=SETTLE_TIMEOUT_S)
+            raise AssertionError(f"{stuck}; {self.reader.call(GroupReader.state, CALL_TIMEOUT_S)}") from None
         return found
-
-    def _state(self) -> str:
-        """What the client believes, and what the leader answers: one of them is why nothing comes."""
-        assigned = self._consumer.assignment()
-        known = f"errors {self._errors}, assigned {assigned}, positions {self._consumer.position(assigned)}"
-        try:
-            bounds = [self._consumer.get_watermark_offsets(each, ADMIN_TIMEOUT_S, cached=False) for each in assigned]
-        except confluent_kafka.KafkaException as error:
-            return f"{known}, no watermarks: {error}"
-        return f"{known}, watermarks {bounds}"
-
-    def _commit(self) -> bool:
-        try:
-            self._consumer.commit(asynchronous=False)
-        except confluent_kafka.KafkaException as error:
-            if not is_passing(error):
-                raise
-            return False
-        return True
 
     def committed(self) -> int:
         """The committed offset of partition 0, once the coordinator knows it."""
-        partition = confluent_kafka.TopicPartition(self._topic, 0)
-        found: list[int] = []
+        try:
+            return self._committed()
+        except HangsError:
+            self._replace()
+            return self._committed()
 
-        def ask() -> bool:
-            try:
-                found.append(int(self._consumer.committed([partition], TIMEOUT_S)[0].offset))
-            except confluent_kafka.KafkaException as error:
-                if not is_passing(error):
-                    raise
-            return bool(found)
+    def _committed(self) -> int:
+        offset = eventually(
+            lambda: self.reader.call(GroupReader.committed, CALL_TIMEOUT_S),
+            accept=lambda found: found is not None,
+            timeout_s=SETTLE_TIMEOUT_S,
+        )
+        assert offset is not None
+        return offset
 
-        eventually(ask, timeout_s=SETTLE_TIMEOUT_S)
-        return found[0]
+    def _replace(self) -> None:
+        self.reader.kill()
+        self.reader = ReaderProcess(self._config, self._topic)
 
     def close(self) -> None:
-        self._consumer.close()
+        with suppress(HangsError):
+            self.reader.call(GroupReader.close, CALL_TIMEOUT_S)
+        self.reader.kill()
 
 
 def transact(cluster: Cluster, topic: str, ids: Sequence[str]) -> list[str]:
