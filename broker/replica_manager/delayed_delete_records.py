@@ -43,9 +43,12 @@ class DelayedDeleteRecords(DelayedPartitions[LogDeleteRecordsResult]):
             result.low_watermark = -1
             return True
         try:
-            result.low_watermark = self._partitions.partition(topic_partition).low_watermark()
+            low_watermark = self._partitions.partition(topic_partition).low_watermark()
         except KafkaError as error:
             result.error = error.code
             result.low_watermark = -1
             return True
-        return result.low_watermark >= result.requested_offset
+        if low_watermark < result.requested_offset:
+            return False
+        result.low_watermark = low_watermark
+        return True

@@ -58,8 +58,18 @@ def write_uvarint(value: int) -> bytes:
 
 
 def read_varlong(data: bytes | memoryview, position: int) -> tuple[int, int]:
-    """A zig-zag varint of 64 bits."""
-    return _read_zigzag(data, position, MAX_VARLONG_BYTES, _MAX_UINT64)
+    """A zig-zag varint of 64 bits. As in Kafka, bits beyond the 64th are dropped: what it has accepted must stay
+    readable.
+    """
+    value = 0
+    for shift in range(0, 7 * MAX_VARLONG_BYTES, 7):
+        byte = data[position]
+        position += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            value &= _MAX_UINT64
+            return (value >> 1) ^ -(value & 1), position
+    raise ValueError(f"varint is longer than {MAX_VARLONG_BYTES} bytes")
 
 
 def write_varint(value: int) -> bytes:
@@ -75,16 +85,3 @@ def _write(value: int) -> bytes:
         value >>= 7
     encoded.append(value)
     return bytes(encoded)
-
-
-def _read_zigzag(data: bytes | memoryview, position: int, max_bytes: int, max_value: int) -> tuple[int, int]:
-    value = 0
-    for shift in range(0, 7 * max_bytes, 7):
-        byte = data[position]
-        position += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            if value > max_value:
-                raise ValueError(f"varint does not fit into {max_value.bit_length()} bits")
-            return (value >> 1) ^ -(value & 1), position
-    raise ValueError(f"varint is longer than {max_bytes} bytes")

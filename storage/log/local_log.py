@@ -95,7 +95,7 @@ class LocalLog:
     ) -> FetchDataInfo:
         """Records from the batch holding `start_offset` on, ending before `max_offset`."""
         if start_offset == max_offset.message_offset:
-            return _empty(max_offset, include_aborted)
+            return _empty(max_offset, include_aborted=include_aborted)
         active = self.segments.active
         segment = active if start_offset >= active.base_offset else self.segments.floor(start_offset)
         if start_offset > self.log_end_offset or segment is None:
@@ -105,7 +105,7 @@ class LocalLog:
                 f"log segments upto {self.log_end_offset}.",
             )
         if start_offset > max_offset.message_offset:
-            return _empty(self.locate(start_offset), include_aborted)
+            return _empty(self.locate(start_offset), include_aborted=include_aborted)
         while segment is not None:
             if segment.base_offset < max_offset.segment_base_offset:
                 max_position = segment.records.size
@@ -120,7 +120,8 @@ class LocalLog:
                 return found
             # Compaction removed the rest of this segment: the next record is in the next segment.
             segment = self.segments.higher(segment.base_offset)
-        return _empty(self.end_offset_metadata, include_aborted)
+        # As in Apache Kafka, an empty answer of this kind has no list of aborted transactions.
+        return _empty(self.end_offset_metadata, include_aborted=False)
 
     def locate(self, offset: int) -> LogOffsetMetadata:
         """The offset with the position of the batch that holds it, or of the next one.
@@ -332,5 +333,5 @@ class LocalLog:
         self._awaiting_deletion.clear()
 
 
-def _empty(metadata: LogOffsetMetadata, include_aborted: bool) -> FetchDataInfo:
+def _empty(metadata: LogOffsetMetadata, *, include_aborted: bool) -> FetchDataInfo:
     return FetchDataInfo(metadata, EMPTY_RECORDS, aborted_transactions=[] if include_aborted else None)

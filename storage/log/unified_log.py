@@ -437,8 +437,6 @@ class UnifiedLog:
         self.local_log.config = config
         self.state.leader_epochs.keep(config.record_version >= MAGIC_V2)
         self._rules = self._rules_of(config)
-        for segment in self.segments:
-            segment.index_interval_bytes = config.index_interval_bytes
 
     def _rules_of(self, config: LogConfig) -> ValidationRules:
         return ValidationRules.of_config(

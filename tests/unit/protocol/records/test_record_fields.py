@@ -24,6 +24,12 @@ def test_bits_beyond_the_32nd_are_dropped_as_in_kafka() -> None:
     assert summarize(data, 1, T).offset_delta_of_max_timestamp == 2**31 - 1
 
 
+def test_bits_beyond_the_64th_of_a_timestamp_are_dropped_as_in_kafka() -> None:
+    data = raw_record(b"\x00" + b"\x86" + b"\x80" * 8 + b"\x7e" + b"\x00\x01\x01\x00")
+    assert [record.timestamp for record in read(data, 1)] == [T + 3]
+    assert summarize(data, 1, T).max_timestamp == T + 3
+
+
 def test_headers_are_limited() -> None:
     at_limit = ((("", None),) * MAX_HEADERS, (("", None),) * (MAX_HEADERS + 1))
     good, bad = (encoded(Record(0, T, None, None, headers)) for headers in at_limit)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -134,3 +135,15 @@ def test_each_replicated_batch_is_indexed_by_itself(disk: Disk) -> None:
     index = log.segments.active.offset_index
     size = len(data) // 5
     assert [tuple(index.entry(slot)) for slot in range(index.entries)] == [(n, n * size) for n in range(1, 5)]
+
+
+def test_a_new_index_interval_is_for_new_segments(disk: Disk) -> None:
+    log = disk.log({"index.interval.bytes": "4096"})
+    log.update_config(replace(log.config, index_interval_bytes=0))
+    append(log, b"a")
+    append(log, b"b")
+    assert log.segments.active.offset_index.entries == 0
+    log.roll()
+    append(log, b"c")
+    append(log, b"d")
+    assert log.segments.active.offset_index.entries == 1

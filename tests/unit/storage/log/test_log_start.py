@@ -32,6 +32,14 @@ def test_delete_records_moves_the_log_start(disk: Disk) -> None:
     assert error.value.code is ErrorCode.OFFSET_OUT_OF_RANGE
 
 
+def test_delete_records_flushes_nothing(disk: Disk) -> None:
+    log = disk.log()
+    append(log, b"a", b"b", b"c")
+    log.update_high_watermark(3)
+    log.delete_records(3)
+    assert (log.log_start_offset, log.flusher.recovery_point) == (3, 0)
+
+
 def test_delete_records_of_a_compacted_topic_is_refused(disk: Disk) -> None:
     log = disk.log({"cleanup.policy": "compact"})
     with pytest.raises(KafkaError) as error:

@@ -63,6 +63,17 @@ def test_aborted_transactions_are_listed_for_readers_of_committed_data(disk: Dis
     assert os.path.exists(os.path.join(log.dir, "00000000000000000000.txnindex"))
 
 
+def test_a_gap_at_the_end_of_the_log_is_read_without_a_list_of_aborted_transactions(disk: Disk) -> None:
+    """The log ends at 3, its last batch at 0: a truncation removes a batch as a whole."""
+    log = disk.log()
+    append(log, b"a")
+    append(log, b"b", b"c", b"d")
+    log.truncate_to(3)
+    log.update_high_watermark(3)
+    assert log.read(2, 10_000, COMMITTED, True).aborted_transactions is None
+    assert log.read(3, 10_000, COMMITTED, True).aborted_transactions == []
+
+
 def test_aborted_transactions_are_found_across_segments(disk: Disk) -> None:
     log = disk.log()
     append_txn(log, 1, 0, b"a")
