@@ -263,7 +263,10 @@ async def _update_replica_assignment(
     controllership: Controllership, partition: TopicPartition, assignment: ReplicaAssignment
 ) -> None:
     await controllership.client.change_topic_assignment(
-        partition.topic, {partition.partition: assignment}, controllership.fence
+        partition.topic,
+        {partition.partition: assignment},
+        controllership.fence,
+        controllership.context.topic_ids.get(partition.topic),
     )
 
 

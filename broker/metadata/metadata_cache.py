@@ -93,7 +93,6 @@ class MetadataCache:
         topic_names = dict(old.topic_names)
         deleted: dict[TopicPartition, None] = {}
         for topic, topic_id, states in _topic_states(request):
-            _forget_id(topic, topic_ids, topic_names)
             merged = dict(partitions.get(topic, {}))
             for state in states:
                 if state.leader == LEADER_DURING_DELETE:
@@ -103,11 +102,13 @@ class MetadataCache:
                     merged[state.partition_index] = state
                     if deleted:
                         deleted.pop(TopicPartition(topic, state.partition_index), None)
+            if topic_id is not None or not merged:
+                _forget_id(topic, topic_ids, topic_names)
             if not merged:
                 partitions.pop(topic, None)
                 continue
             partitions[topic] = merged
-            if topic_id != ZERO_UUID:
+            if topic_id is not None and topic_id != ZERO_UUID:
                 topic_ids[topic] = topic_id
                 topic_names[topic_id] = topic
         self.snapshot = MetadataSnapshot(
@@ -187,14 +188,18 @@ def _forget_id(topic: str, topic_ids: dict[str, bytes], topic_names: dict[bytes,
         del topic_names[topic_id]
 
 
-def _topic_states(request: UpdateMetadataRequest) -> Iterator[tuple[str, bytes, list[UpdateMetadataPartitionState]]]:
-    """Topic name, topic id and states: grouped by topic since v5, a flat list before."""
+def _topic_states(
+    request: UpdateMetadataRequest,
+) -> Iterator[tuple[str, bytes | None, list[UpdateMetadataPartitionState]]]:
+    """Topic name, topic id and states: grouped by topic since v5, a flat list before. The id is None where there are
+    no groups: such a request says nothing of the ids, and Apache Kafka keeps those that it knows.
+    """
     if request.ungrouped_partition_states:
         by_topic: dict[str, list[UpdateMetadataPartitionState]] = {}
         for state in request.ungrouped_partition_states:
             by_topic.setdefault(state.topic_name, []).append(state)
         for topic, states in by_topic.items():
-            yield topic, ZERO_UUID, states
+            yield topic, None, states
     for topic_state in request.topic_states:
         yield topic_state.topic_name, topic_state.topic_id, topic_state.partition_states
 

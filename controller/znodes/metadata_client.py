@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, TypeVar
 
 from odradek.controller.loop_turns import in_turns
@@ -237,12 +238,17 @@ class MetadataClient:
         await self.write(epoch_zk_version, SetData(znodes.topic_path(topic), data))
 
     async def change_topic_assignment(
-        self, topic: str, changed: Mapping[int, ReplicaAssignment], epoch_zk_version: int
+        self, topic: str, changed: Mapping[int, ReplicaAssignment], epoch_zk_version: int, topic_id: bytes | None = None
     ) -> None:
-        """Write the replicas of some partitions; the others stay, also those that were just added by another broker."""
+        """Write the replicas of some partitions; the others stay, also those that were just added by another broker.
+
+        A node without an id gets `topic_id`, the one that the controller knows: tools of Kafka before 2.8 lose it.
+        """
         while True:
             node = await self.tree.run(GetData(znodes.topic_path(topic)))
             found = self._topic_in(topic, node.data)
+            if found.topic_id is None and topic_id is not None:
+                found = replace(found, topic_id=topic_id)
             text = self._take_text(found)
             for partition, replicas in changed.items():
                 text.change(partition, replicas)

@@ -153,6 +153,19 @@ def test_flat_partition_states_of_older_controllers_are_read() -> None:
     assert cache.snapshot.controller_id is None
 
 
+def test_a_request_without_topic_ids_says_nothing_of_them() -> None:
+    cache = MetadataCache(1)
+    update(cache, state(0, 1))
+    flat = state(0, 2)
+    flat.topic_name = "t"
+    request = UpdateMetadataRequest(controller_id=1, ungrouped_partition_states=[flat], live_brokers=live(1, 2))
+    cache.update(request)
+    assert (cache.topic_id("t"), cache.topic_name(TOPIC_ID)) == (TOPIC_ID, "t")
+    flat.leader = LEADER_DURING_DELETE
+    cache.update(request)
+    assert (cache.topic_id("t"), cache.topic_name(TOPIC_ID)) == (ZERO_UUID, None)
+
+
 def test_answers_are_made_once_for_each_state_of_the_cluster_and_kind_of_question() -> None:
     cache = MetadataCache(1)
     update(cache, state(0, 1))

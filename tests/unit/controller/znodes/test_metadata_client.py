@@ -106,6 +106,11 @@ async def test_topics() -> None:
         (topic,) = await client.topic_assignments({"t"})
         assert (topic.topic_id, topic.assignment) == (b"i" * 16, {**assignment, 1: ReplicaAssignment((3,))})
         assert await client.topic_partition_counts({"t", "u"}) == {"t": 2}
+        await client.tree.run(SetData(znodes.topic_path("t"), topic_nodes.encode_topic(None, topic.assignment)))
+        await client.change_topic_assignment("t", {1: ReplicaAssignment((2,))}, 0, b"j" * 16)
+        await client.change_topic_assignment("t", {1: ReplicaAssignment((4,))}, 0, b"k" * 16)
+        (topic,) = await client.topic_assignments({"t"})
+        assert (topic.topic_id, topic.assignment[1]) == (b"j" * 16, ReplicaAssignment((4,)))
         with pytest.raises(ControllerMoved):
             await client.change_topic_assignment("t", assignment, 7)
         with pytest.raises(NoNode):
