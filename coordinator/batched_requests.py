@@ -1,9 +1,9 @@
 """Sends at most one request at a time to each destination; what is queued meanwhile goes with the next request.
 
 The owner keeps the queue of each destination, since each owner has an order and a bound of its own. This class
-guarantees that one destination never has two requests in flight, that the next request is sent as soon as one has
-ended, and that an error in a batch (a request that cannot be made, a response that cannot be read) ends the batch too.
-An in-flight mark that stayed behind would block its destination for good.
+guarantees that one destination never has two requests in flight, that the next request is sent as soon as the response
+to one has been handled, and that an error in a batch (a request that cannot be made, a response that cannot be read)
+ends the batch too. An in-flight mark that stayed behind would block its destination for good.
 
 Kafka: InterBrokerSendThread, DefaultAlterPartitionManager.inflightRequest.
 """
@@ -12,12 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from contextlib import ExitStack
-from typing import Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 DestinationT = TypeVar("DestinationT", bound=Hashable)
 TargetT = TypeVar("TargetT", bound=Hashable, contravariant=True)
 BatchT = TypeVar("BatchT")
 ResponseT = TypeVar("ResponseT")
+
+
+_BEING_HANDLED: Final = object()
+"""In place of the token of a batch whose response is being handled."""
 
 
 class BatchOwner(Protocol[TargetT, BatchT, ResponseT]):
@@ -58,11 +62,14 @@ class BatchedRequests(Generic[DestinationT, BatchT, ResponseT]):
         def respond(response: ResponseT | None) -> None:
             if self._under_way.get(destination) is not token:
                 return
-            del self._under_way[destination]
+            # Handling the response may queue more. That goes when all of the batch is settled: until then the owner's
+            # queue may still have parts of it.
+            self._under_way[destination] = _BEING_HANDLED
             go_on = True
             try:
                 go_on = self._owner.batch_answered(batch, response)
             finally:
+                del self._under_way[destination]
                 if go_on:
                     self.send(destination)
 

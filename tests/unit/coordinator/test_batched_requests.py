@@ -19,6 +19,7 @@ class Owner:
         self.sent: list[tuple[int, list[str], Respond]] = []
         self.answers: list[tuple[list[str], str | None]] = []
         self.goes_on = True
+        self.says_more = ""
         self.fail = ""
         self.requests: BatchedRequests[int, list[str], str] = BatchedRequests(self)
 
@@ -36,6 +37,8 @@ class Owner:
 
     def batch_answered(self, batch: list[str], response: str | None, /) -> bool:
         self.answers.append((batch, response))
+        for word in self.says_more:
+            self.say(1, word)
         if self.fail == "answer":
             raise ZeroDivisionError
         return self.goes_on
@@ -105,6 +108,14 @@ def test_an_answer_that_is_given_twice_counts_once() -> None:
     owner.say(1, "c")
     assert owner.answers == [(["a"], "yes")]
     assert owner.batches() == [(1, ["a"]), (1, ["b"])], "the second is still under way"
+
+
+def test_what_an_answer_leads_to_goes_together_after_it() -> None:
+    owner = Owner()
+    owner.says_more = "bc"
+    owner.say(1, "a")
+    owner.respond(0)
+    assert owner.batches() == [(1, ["a"]), (1, ["b", "c"])]
 
 
 def test_all_are_called_in_order_though_one_raises() -> None:

@@ -218,6 +218,19 @@ def test_an_answer_may_lead_to_a_new_proposal(controller: Controller) -> None:
     assert controller.answers == [(A0, DONE)]
 
 
+def test_a_new_proposal_within_an_answer_does_not_take_unsettled_ones_along(controller: Controller) -> None:
+    controller.submit(A1)
+    controller.manager.submit(AlterPartitionItem(A0, IDS["a"], CHANGE, lambda answer: controller.submit(A0)))
+    controller.manager.submit(AlterPartitionItem(B0, IDS["b"], CHANGE, lambda answer: controller.submit(B0)))
+    controller.answer(success(A1))
+    error = ErrorCode.UNKNOWN_SERVER_ERROR
+    controller.answer(success(A0, B0, error=error))
+    assert len(controller.requests) == 3
+    controller.answer(success(A0, B0))
+    assert controller.answers == [(A1, DONE), (A0, DONE), (B0, DONE)]
+    assert len(controller.requests) == 3
+
+
 @pytest.mark.parametrize(
     ("recovery", "expected"),
     [(0, LeaderRecoveryState.RECOVERED), (1, LeaderRecoveryState.RECOVERING), (2, ErrorCode.UNKNOWN_SERVER_ERROR)],
