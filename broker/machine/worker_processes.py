@@ -46,11 +46,12 @@ logger = logging.getLogger(__name__)
 class WorkerProcesses:
     """The processes of one broker. Its attributes are changed on the loop only."""
 
-    __slots__ = ("_idle", "_idle_s", "_loop", "_workers")
+    __slots__ = ("_idle", "_idle_s", "_is_closed", "_loop", "_workers")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, idle_s: float = IDLE_S) -> None:
         self._loop = loop
         self._idle_s = idle_s
+        self._is_closed = False
         self._workers: set[_Worker] = set()
         self._idle: list[_Worker] = []
         """The longest idle one first, so that it is the first to end."""
@@ -62,21 +63,32 @@ class WorkerProcesses:
         done: Callable[[T | OSError | WorkerError], None],
         on_report: Callable[[object], None] | None = None,
     ) -> Job:
-        """Run `work(argument, report)` in a process, then `done(result)` on the loop."""
-        if self._idle:
-            worker = self._idle.pop()
-        else:
-            worker = _Worker(self._loop)
-            self._workers.add(worker)
+        """Run `work(argument, report)` in a process, then `done(result)` on the loop. After `close` nothing is run."""
 
         def finish(result: object) -> None:
-            self._release(worker)
+            if worker is not None:
+                self._release(worker)
             done(cast("T | OSError | WorkerError", result))
 
+        worker = self._idle.pop() if self._idle else self._start_worker()
         job = Job((work, argument), finish, on_report)
-        worker.jobs.put(job)
-        worker.current = job
+        if worker is not None:
+            worker.jobs.put(job)
+            worker.current = job
+        elif not self._is_closed:
+            self._loop.call_soon(finish, WorkerError("the system allows no more threads"))
         return job
+
+    def _start_worker(self) -> _Worker | None:
+        """None if the system allows no more threads, or after `close`."""
+        if self._is_closed:
+            return None
+        try:
+            worker = _Worker(self._loop)
+        except RuntimeError:
+            return None
+        self._workers.add(worker)
+        return worker
 
     @property
     def counts(self) -> tuple[int, int]:
@@ -85,6 +97,7 @@ class WorkerProcesses:
 
     def close(self) -> None:
         """Kill what is running and wait for the processes to end. Results that come after this are dropped."""
+        self._is_closed = True
         for worker in self._workers:
             worker.stop()
         for worker in self._workers:

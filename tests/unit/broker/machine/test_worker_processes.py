@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import threading
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -54,6 +55,28 @@ async def test_work_runs_in_another_process_and_its_reports_and_log_lines_come_h
         assert await done != os.getpid()
         assert reports == [3]
         assert "job 3" in caplog.messages
+
+
+@async_test
+async def test_a_job_for_which_there_is_no_thread_ends_with_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with Workers() as workers:
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", refuse)
+            assert isinstance(await workers.result(process_id, 3), WorkerError)
+        assert await workers.result(process_id, 3) != os.getpid()
+
+
+@async_test
+async def test_nothing_is_run_after_the_end() -> None:
+    with Workers() as workers:
+        pass
+    never = workers.result(process_id, 3)
+    await asyncio.sleep(0)
+    assert workers.pool.counts == (0, 0)
+    assert not never.done()
 
 
 @async_test
