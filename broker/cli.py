@@ -208,6 +208,8 @@ def _full_parser() -> argparse.ArgumentParser:
 
 
 def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    from odradek.broker.machine.log_setup import add_log_format, add_log_level
+
     serve = commands.add_parser(
         "serve",
         help="run a broker",
@@ -238,18 +240,8 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="TEXT",
         help="print this line on stdout when clients can connect, for programs that wait for it",
     )
-    serve.add_argument(
-        "--log-level",
-        default=os.environ.get("ODRADEK_LOG_LEVEL", "INFO"),
-        choices=("TRACE", "DEBUG", "INFO", "WARNING", "ERROR"),
-        help="of the log on stderr; by default that of ODRADEK_LOG_LEVEL, or INFO",
-    )
-    serve.add_argument(
-        "--log-format",
-        default=os.environ.get("ODRADEK_LOG_FORMAT", "text"),
-        choices=("text", "json"),
-        help="json: an object a line; by default that of ODRADEK_LOG_FORMAT, or text",
-    )
+    add_log_level(serve)
+    add_log_format(serve)
     serve.add_argument(
         "--event-loop",
         default="auto",
@@ -265,6 +257,8 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def _add_zookeeper(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    from odradek.broker.machine.log_setup import add_log_level
+
     zookeeper = commands.add_parser(
         "zookeeper",
         help="run a metadata service that speaks ZooKeeper's protocol, for clusters on one machine",
@@ -276,12 +270,7 @@ def _add_zookeeper(commands: argparse._SubParsersAction[argparse.ArgumentParser]
     zookeeper.add_argument("--host", metavar="H", help="listen on this address instead of 127.0.0.1")
     zookeeper.add_argument("--data", metavar="DIR", help="keep the data here instead of in ./odradek-zookeeper")
     zookeeper.add_argument("--config", metavar="zoo.cfg", help="a configuration file of ZooKeeper")
-    zookeeper.add_argument(
-        "--log-level",
-        default=os.environ.get("ODRADEK_LOG_LEVEL", "INFO"),
-        choices=("TRACE", "DEBUG", "INFO", "WARNING", "ERROR"),
-        help="of the log on stderr; by default that of ODRADEK_LOG_LEVEL, or INFO",
-    )
+    add_log_level(zookeeper)
 
 
 def _zookeeper(parsed: argparse.Namespace) -> int:
