@@ -142,7 +142,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point. Returns the exit status."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     if given and given[0] in _TOOLS:
-        return _run_tool(*given)
+        from odradek.broker.tools.command.output import written
+
+        return written(lambda: _run_tool(*given))
     parsed = _parser(given[0] if given else "").parse_args(given)
     if parsed.command == "serve":
         return _serve(parsed)
@@ -153,18 +155,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         return health(parsed.address, parsed.command_config)
     if parsed.command == "completion":
+        from odradek.broker.tools.command.output import written
         from odradek.broker.tools.completion import print_script
 
-        return print_script(parsed.shell, _full_parser())
+        return written(lambda: print_script(parsed.shell, _full_parser()))
     if parsed.command == "metadata":
         from odradek.broker.metadata_command import main as copy_metadata
+        from odradek.broker.tools.command.output import written
 
-        return copy_metadata(
-            parsed.source,
-            parsed.target,
-            overwrite=parsed.overwrite,
-            config_file=parsed.zk_tls_config_file,
-            is_json=parsed.json,
+        return written(
+            lambda: copy_metadata(
+                parsed.source,
+                parsed.target,
+                overwrite=parsed.overwrite,
+                config_file=parsed.zk_tls_config_file,
+                is_json=parsed.json,
+            )
         )
     _parser().print_help()
     return EXIT_USAGE
@@ -336,26 +342,21 @@ _ADD: Final = {
 
 
 def _run_tool(name: str, *arguments: str) -> int:
-    """Run a tool. Its output is UTF-8 in every locale; a closed output pipe (`| head`) is no error."""
+    """Run a tool. Its output is UTF-8 in every locale."""
     import gc
     import io
     from importlib import import_module
 
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", errors="replace")
-    try:
-        module, _ = _TOOLS[name]
-        gc.disable()  # an import makes many objects that stay, and each collection would look at them
-        tool = import_module(f"odradek.broker.tools.{module}")
-        gc.freeze()
-        gc.set_threshold(_TOOL_GC_THRESHOLD)
-        gc.enable()
-        status: int = tool.main(arguments)
-        sys.stdout.flush()
-        gc.freeze()  # else the end of the interpreter looks at all objects
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    module, _ = _TOOLS[name]
+    gc.disable()  # an import makes many objects that stay, and each collection would look at them
+    tool = import_module(f"odradek.broker.tools.{module}")
+    gc.freeze()
+    gc.set_threshold(_TOOL_GC_THRESHOLD)
+    gc.enable()
+    status: int = tool.main(arguments)
+    gc.freeze()  # else the end of the interpreter looks at all objects
     return status
 
 

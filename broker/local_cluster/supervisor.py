@@ -26,7 +26,7 @@ from odradek.broker.local_cluster.plan import (
     service_port,
 )
 from odradek.broker.machine.log_setup import configure_logging
-from odradek.broker.machine.startup_error import StartupError, refuse
+from odradek.broker.machine.startup_error import StartupError, drop_output, refuse
 from odradek.broker.machine.stop_signal import stop_signal
 from odradek.broker.zookeeper.server import ZooKeeperServer
 from odradek.broker.zookeeper.service_settings import make_settings
@@ -141,8 +141,6 @@ def _write(text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
-        nothing = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nothing, sys.stdout.fileno())  # for log lines, too
-        os.close(nothing)
+        drop_output()  # of log lines, too
     except OSError:
         pass  # the next lines may find space

@@ -66,15 +66,18 @@ def main(arguments: Sequence[str]) -> int:
     rows = JsonRows(output) if options.json else TextRows(partial(write, sys.stdout))
     dump = _Dump(options, rows, partial(write, sys.stderr))
     try:
-        for name in options.files.split(","):
-            dump.file(file_path(name))
+        try:
+            for name in options.files.split(","):
+                dump.file(file_path(name))
+            sys.stdout.flush()
+            dump.print_findings()
+        finally:
+            output.close()
+    except BrokenPipeError:
+        raise
     except (OSError, ValueError, KafkaError, CorruptIndexError, RecordDecodingError) as error:
-        output.close()
         write(sys.stderr, f"odradek: {error}\n")
         return EXIT_FAILED
-    sys.stdout.flush()
-    dump.print_findings()
-    output.close()
     return 0
 
 

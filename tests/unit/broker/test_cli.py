@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gc
 import logging
 import sys
@@ -198,6 +199,39 @@ def test_collections_wait_until_the_broker_is_loaded(monkeypatch: pytest.MonkeyP
     assert cli.main(["serve", "--data", "/nowhere"]) == 0
     assert collects == [False]
     assert gc.isenabled()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        (["completion", "bash"], 1),
+        (["dump-log", "--files", "none.log"], 1),
+        (["verify", "--json", "."], 2),
+    ],
+)
+def test_output_that_cannot_be_written_is_one_line_and_a_status(
+    arguments: list[str],
+    status: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with open("/dev/full", "w") as full, contextlib.redirect_stdout(full):
+        assert cli.main(arguments) == status
+    assert capsys.readouterr().err == "odradek: [Errno 28] No space left on device\n"
+
+
+@pytest.mark.parametrize("arguments", [["completion", "bash"], ["verify", "--json", "."]])
+def test_output_that_nobody_reads_is_no_error(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    reads, writes = cli.os.pipe()
+    cli.os.close(reads)
+    with open(writes, "w") as unread, contextlib.redirect_stdout(unread):
+        assert cli.main(arguments) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_each_command_describes_itself(capsys: pytest.CaptureFixture[str]) -> None:
