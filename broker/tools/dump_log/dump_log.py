@@ -20,6 +20,7 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from odradek.broker.tools.command.comma_list import split
 from odradek.broker.tools.command.help_format import HelpFormat
 from odradek.broker.tools.command.output import Form, Output
 from odradek.broker.tools.command.terminal_text import write
@@ -67,7 +68,7 @@ def main(arguments: Sequence[str]) -> int:
     dump = _Dump(options, rows, partial(write, sys.stderr))
     try:
         try:
-            for name in options.files.split(","):
+            for name in split(options.files):
                 dump.file(file_path(name))
             sys.stdout.flush()
             dump.print_findings()
