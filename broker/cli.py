@@ -142,7 +142,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point. Returns the exit status."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     if given and given[0] in _TOOLS:
-        return _run_tool(*given)
+        from odradek.broker.tools.command.output import written
+
+        return written(lambda: _run_tool(*given))
     parsed = _parser(given[0] if given else "").parse_args(given)
     if parsed.command == "serve":
         return _serve(parsed)
@@ -153,18 +155,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         return health(parsed.address, parsed.command_config)
     if parsed.command == "completion":
+        from odradek.broker.tools.command.output import written
         from odradek.broker.tools.completion import print_script
 
-        return print_script(parsed.shell, _full_parser())
+        return written(lambda: print_script(parsed.shell, _full_parser()))
     if parsed.command == "metadata":
         from odradek.broker.metadata_command import main as copy_metadata
+        from odradek.broker.tools.command.output import written
 
-        return copy_metadata(
-            parsed.source,
-            parsed.target,
-            overwrite=parsed.overwrite,
-            config_file=parsed.zk_tls_config_file,
-            is_json=parsed.json,
+        return written(
+            lambda: copy_metadata(
+                parsed.source,
+                parsed.target,
+                overwrite=parsed.overwrite,
+                config_file=parsed.zk_tls_config_file,
+                is_json=parsed.json,
+            )
         )
     _parser().print_help()
     return EXIT_USAGE
@@ -208,6 +214,8 @@ def _full_parser() -> argparse.ArgumentParser:
 
 
 def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    from odradek.broker.machine.log_setup import add_log_format, add_log_level
+
     serve = commands.add_parser(
         "serve",
         help="run a broker",
@@ -238,18 +246,8 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="TEXT",
         help="print this line on stdout when clients can connect, for programs that wait for it",
     )
-    serve.add_argument(
-        "--log-level",
-        default=os.environ.get("ODRADEK_LOG_LEVEL", "INFO"),
-        choices=("TRACE", "DEBUG", "INFO", "WARNING", "ERROR"),
-        help="of the log on stderr; by default that of ODRADEK_LOG_LEVEL, or INFO",
-    )
-    serve.add_argument(
-        "--log-format",
-        default=os.environ.get("ODRADEK_LOG_FORMAT", "text"),
-        choices=("text", "json"),
-        help="json: an object a line; by default that of ODRADEK_LOG_FORMAT, or text",
-    )
+    add_log_level(serve)
+    add_log_format(serve)
     serve.add_argument(
         "--event-loop",
         default="auto",
@@ -265,6 +263,8 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def _add_zookeeper(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    from odradek.broker.machine.log_setup import add_log_level
+
     zookeeper = commands.add_parser(
         "zookeeper",
         help="run a metadata service that speaks ZooKeeper's protocol, for clusters on one machine",
@@ -276,12 +276,7 @@ def _add_zookeeper(commands: argparse._SubParsersAction[argparse.ArgumentParser]
     zookeeper.add_argument("--host", metavar="H", help="listen on this address instead of 127.0.0.1")
     zookeeper.add_argument("--data", metavar="DIR", help="keep the data here instead of in ./odradek-zookeeper")
     zookeeper.add_argument("--config", metavar="zoo.cfg", help="a configuration file of ZooKeeper")
-    zookeeper.add_argument(
-        "--log-level",
-        default=os.environ.get("ODRADEK_LOG_LEVEL", "INFO"),
-        choices=("TRACE", "DEBUG", "INFO", "WARNING", "ERROR"),
-        help="of the log on stderr; by default that of ODRADEK_LOG_LEVEL, or INFO",
-    )
+    add_log_level(zookeeper)
 
 
 def _zookeeper(parsed: argparse.Namespace) -> int:
@@ -347,26 +342,21 @@ _ADD: Final = {
 
 
 def _run_tool(name: str, *arguments: str) -> int:
-    """Run a tool. Its output is UTF-8 in every locale; a closed output pipe (`| head`) is no error."""
+    """Run a tool. Its output is UTF-8 in every locale."""
     import gc
     import io
     from importlib import import_module
 
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", errors="replace")
-    try:
-        module, _ = _TOOLS[name]
-        gc.disable()  # an import makes many objects that stay, and each collection would look at them
-        tool = import_module(f"odradek.broker.tools.{module}")
-        gc.freeze()
-        gc.set_threshold(_TOOL_GC_THRESHOLD)
-        gc.enable()
-        status: int = tool.main(arguments)
-        sys.stdout.flush()
-        gc.freeze()  # else the end of the interpreter looks at all objects
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    module, _ = _TOOLS[name]
+    gc.disable()  # an import makes many objects that stay, and each collection would look at them
+    tool = import_module(f"odradek.broker.tools.{module}")
+    gc.freeze()
+    gc.set_threshold(_TOOL_GC_THRESHOLD)
+    gc.enable()
+    status: int = tool.main(arguments)
+    gc.freeze()  # else the end of the interpreter looks at all objects
     return status
 
 

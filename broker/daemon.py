@@ -10,12 +10,11 @@ import gc
 import logging
 import os
 import resource
-import sys
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import odradek
-from odradek.broker.machine.startup_error import StartupError, refuse
+from odradek.broker.machine.startup_error import StartupError, announce, refuse
 from odradek.broker.machine.stop_signal import stop_signal
 
 if TYPE_CHECKING:
@@ -98,15 +97,13 @@ def _announce(server: KafkaServer, config: BrokerConfig, ready_lines: Sequence[s
     """Print the banner on stdout. Test kits wait for the server's log line "started", not for the banner."""
     addresses = ", ".join(str(address) for address in server.addresses)
     data = ", ".join(os.path.abspath(path) for path in config.log_dirs)
-    sys.stdout.write(
+    announce(
         f"Odradek {odradek.__version__}, Kafka {config.odradek_as_version or '3.9'} protocol\n"
         f"  listening on  {addresses}\n"
         f"  data in       {data}\n"
         f"  node id       {server.broker_id}\n"
-        f"  cluster id    {server.cluster_id}\n"
+        f"  cluster id    {server.cluster_id}\n" + "".join(f"{line}\n" for line in ready_lines)
     )
-    sys.stdout.writelines(f"{line}\n" for line in ready_lines)
-    sys.stdout.flush()
 
 
 def _loop_factory(name: str) -> Callable[[], asyncio.AbstractEventLoop]:

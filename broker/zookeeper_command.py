@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 from typing import TYPE_CHECKING
 
 import odradek
 from odradek.broker.machine.log_setup import configure_logging
-from odradek.broker.machine.startup_error import StartupError, refuse
+from odradek.broker.machine.startup_error import StartupError, announce, refuse
 from odradek.broker.machine.stop_signal import stop_signal
 from odradek.broker.zookeeper.server import ZooKeeperServer
 from odradek.broker.zookeeper.service_settings import make_settings, read_zoo_cfg
@@ -64,10 +63,9 @@ async def _serve(settings: ServiceSettings) -> int:
 
 def _announce(server: ZooKeeperServer) -> None:
     settings = server.settings
-    sys.stdout.write(
+    announce(
         f"Odradek {odradek.__version__}, metadata service with ZooKeeper's protocol\n"
         f"  listening on  {settings.host}:{server.port}\n"
         f"  data in       {settings.directory}\n"
         "  one node, for development and tests; a production cluster uses an ensemble of Apache ZooKeeper\n"
     )
-    sys.stdout.flush()

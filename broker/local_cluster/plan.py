@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -82,11 +83,13 @@ def broker_ids(options: ClusterOptions) -> range:
     return range(options.brokers)
 
 
-def broker_command(options: ClusterOptions, broker_id: int, zookeeper_connect: str) -> list[str]:
-    """The command of one broker."""
+def broker_command(
+    options: ClusterOptions, broker_id: int, zookeeper_connect: str, defaults: Mapping[str, str]
+) -> list[str]:
+    """The command of one broker. `defaults`: those of `broker_defaults`."""
     port = options.port + broker_id if options.port else 0
     derived = {
-        **_defaults(options),
+        **defaults,
         "broker.id": str(broker_id),
         "listeners": f"PLAINTEXT://{options.host}:{port}",
         "log.dirs": os.path.join(options.data, f"broker-{broker_id}"),
@@ -111,8 +114,10 @@ def _faults_listener(address: str, broker_id: int) -> str:
     return f"{host}:{int(port) + broker_id}" if port.isdecimal() and int(port) else address
 
 
-def _defaults(options: ClusterOptions) -> dict[str, str]:
+def broker_defaults(options: ClusterOptions) -> dict[str, str]:
     """Settings that fit a cluster of that size on one machine, unless the operator sets them.
+
+    Raises: StartupError, ConfigError, as `gather_settings`.
 
     When all brokers stop, the last ones find nobody to take their partitions over, and would try again for 15 s.
     """

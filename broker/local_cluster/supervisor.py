@@ -11,6 +11,7 @@ import asyncio
 import logging
 import os
 import sys
+from collections.abc import Mapping
 from typing import Any, Final
 
 import odradek
@@ -18,16 +19,18 @@ from odradek.broker.local_cluster.broker_process import BrokerProcess
 from odradek.broker.local_cluster.plan import (
     ClusterOptions,
     broker_command,
+    broker_defaults,
     broker_ids,
     check_options,
     service_directory,
     service_port,
 )
 from odradek.broker.machine.log_setup import configure_logging
-from odradek.broker.machine.startup_error import StartupError, refuse
+from odradek.broker.machine.startup_error import StartupError, drop_output, refuse
 from odradek.broker.machine.stop_signal import stop_signal
 from odradek.broker.zookeeper.server import ZooKeeperServer
 from odradek.broker.zookeeper.service_settings import make_settings
+from odradek.storage.config.config_def import ConfigError
 from odradek.timer.clock import SystemClock
 
 logger = logging.getLogger(__name__)
@@ -44,16 +47,19 @@ def run(options: ClusterOptions) -> int:
     logging.getLogger().handlers[0].setStream(sys.stdout)  # type: ignore[attr-defined]
     try:
         check_options(options)
-        return asyncio.run(Supervisor(options).run())
-    except StartupError as error:
+        defaults = broker_defaults(options)  # a file that cannot be read is refused before anything has started
+        return asyncio.run(Supervisor(options, defaults).run())
+    except (StartupError, ConfigError) as error:
         return refuse(error)
 
 
 class Supervisor:
     """See the module."""
 
-    def __init__(self, options: ClusterOptions) -> None:
+    def __init__(self, options: ClusterOptions, defaults: Mapping[str, str]) -> None:
+        """`defaults`: settings of all brokers, which those of the command line override."""
         self._options = options
+        self._defaults = defaults
         self._brokers: list[BrokerProcess] = []
         self._service: ZooKeeperServer | None = None
 
@@ -63,7 +69,7 @@ class Supervisor:
         service = self._service = await self._start_service()
         connect = f"127.0.0.1:{service.port}"
         for broker_id in broker_ids(self._options):
-            command = broker_command(self._options, broker_id, connect)
+            command = broker_command(self._options, broker_id, connect, self._defaults)
             self._brokers.append(BrokerProcess(broker_id, command, _write_line))
         await asyncio.gather(*(broker.start() for broker in self._brokers))
         starting = asyncio.gather(*(broker.started for broker in self._brokers))
@@ -135,8 +141,6 @@ def _write(text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
-        nothing = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nothing, sys.stdout.fileno())  # for log lines, too
-        os.close(nothing)
+        drop_output()  # of log lines, too
     except OSError:
         pass  # the next lines may find space

@@ -15,6 +15,7 @@ Kafka: log4j.properties.
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
@@ -22,11 +23,15 @@ from typing import TYPE_CHECKING, Final
 from odradek.broker.machine.line_limit import LineLimit, cut
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import argparse
+    from collections.abc import Iterator, Sequence
 
 FORMAT: Final = "[%(asctime)s] %(levelname)s %(message)s (%(name)s)"
 TEXT, JSON = "text", "json"
 FORMATS: Final = (TEXT, JSON)
+LEVELS: Final = ("TRACE", "DEBUG", "INFO", "WARNING", "ERROR")
+LEVEL_VARIABLE: Final = "ODRADEK_LOG_LEVEL"
+FORMAT_VARIABLE: Final = "ODRADEK_LOG_FORMAT"
 
 TRACE: Final = 5
 REQUEST_LOGGER: Final = "kafka.request.logger"
@@ -37,6 +42,39 @@ _LEVEL_NAMES: Final = {TRACE: "TRACE", logging.WARNING: "WARN", logging.CRITICAL
 
 _QUIET: Final = ("asyncio", "kazoo", REQUEST_LOGGER)
 """Loggers at WARN, whatever the level of the others is. Apache Kafka's settings do the same with the request log."""
+
+
+def add_log_level(parser: argparse.ArgumentParser) -> None:
+    """Add --log-level to a daemon's options. Capitals or not, in the option and in the variable."""
+    parser.add_argument(
+        "--log-level",
+        type=lambda text: _chosen(text.upper(), LEVELS, LEVEL_VARIABLE),
+        default=os.environ.get(LEVEL_VARIABLE) or "INFO",
+        choices=LEVELS,
+        help=f"of the log on stderr; by default that of {LEVEL_VARIABLE}, or INFO",
+    )
+
+
+def add_log_format(parser: argparse.ArgumentParser) -> None:
+    """Add --log-format to a daemon's options, as `add_log_level` does."""
+    parser.add_argument(
+        "--log-format",
+        type=lambda text: _chosen(text.lower(), FORMATS, FORMAT_VARIABLE),
+        default=os.environ.get(FORMAT_VARIABLE) or TEXT,
+        choices=FORMATS,
+        help=f"json: an object a line; by default that of {FORMAT_VARIABLE}, or text",
+    )
+
+
+def _chosen(text: str, choices: Sequence[str], variable: str) -> str:
+    """argparse compares the choices with what an option says, but not with the default, which the variable sets."""
+    if text not in choices:
+        from argparse import ArgumentTypeError
+
+        raise ArgumentTypeError(
+            f"invalid choice: {text!r} (choose from {', '.join(choices)}; {variable} sets the default)"
+        )
+    return text
 
 
 def configure_logging(level: str = "INFO", form: str = TEXT) -> None:

@@ -1,8 +1,8 @@
 """`odradek verify DIR...`: checks log directories, or the directories of single partitions, and prints what is wrong.
 
 A finding is one line on stdout, `file:position: what`; without a position it concerns the whole file. Exit status 0
-without findings, 1 with findings, 2 if something cannot be read. Nothing is written; a broker may be running there.
-`odradek.storage.verification` says what is checked, and what is accepted without a clean shutdown.
+without findings, 1 with findings, 2 if something cannot be read or printed. Nothing is written; a broker may be running
+there. `odradek.storage.verification` says what is checked, and what is accepted without a clean shutdown.
 """
 
 from __future__ import annotations
@@ -38,19 +38,22 @@ def main(arguments: Sequence[str]) -> int:
     printer = FindingsPrinter(out)
     directory_of: dict[TopicPartition, str] = {}
     try:
-        for directory in directories:
-            for topic_partition in verify(directory, printer.report):
-                first = directory_of.setdefault(topic_partition, directory)
-                if first != directory:
-                    where = os.path.join(directory, str(topic_partition))
-                    printer.report(Finding(where, None, f"the partition is also in {first}: a broker does not start"))
+        try:
+            for directory in directories:
+                for topic_partition in verify(directory, printer.report):
+                    first = directory_of.setdefault(topic_partition, directory)
+                    if first != directory:
+                        where = os.path.join(directory, str(topic_partition))
+                        twice = f"the partition is also in {first}: a broker does not start"
+                        printer.report(Finding(where, None, twice))
+        finally:
+            printer.finish()
+            out.close()
+    except BrokenPipeError:
+        raise
     except (OSError, NothingToVerifyError) as error:
-        printer.finish()
-        out.close()
         sys.stderr.write(f"odradek: {error}\n")
         return EXIT_CANNOT_RUN
-    printer.finish()
-    out.close()
     sys.stderr.write(f"{len(directory_of)} partitions, {printer.count} findings\n")
     return EXIT_FINDINGS if printer.count else EXIT_CLEAN
 
@@ -60,7 +63,7 @@ def parser() -> argparse.ArgumentParser:
     parser = command_parser(
         "verify",
         "Check log directories and print what is wrong with them. Read-only; a broker may be running there. "
-        "Exit status 0: no findings; 1: findings; 2: something cannot be read.",
+        "Exit status 0: no findings; 1: findings; 2: something cannot be read or printed.",
     )
     parser.add_argument("directories", nargs="+", metavar="DIR", help="a log directory, or that of a partition")
     add_output_options(parser)

@@ -18,11 +18,16 @@ class Address(NamedTuple):
 
 
 def parse_addresses(text: str) -> list[Address]:
-    """`host:port,host:port`; an IPv6 address in brackets. Raises: CommandFailed."""
+    """`host:port,host:port`; an IPv6 address in brackets. Empty ones count for nothing. Raises: CommandFailed.
+
+    Kafka: ClientUtils.parseAndValidateAddresses.
+    """
     addresses = []
-    for address in text.split(","):
-        host, _, port = address.strip().rpartition(":")
+    for address in filter(None, map(str.strip, text.split(","))):
+        host, _, port = address.rpartition(":")
         if not host or not port.isdecimal() or int(port) > 65535:
             raise CommandFailed(f"--bootstrap-server: {address!r} is not host:port")
         addresses.append(Address(host.strip("[]"), int(port)))
+    if not addresses:
+        raise CommandFailed(f"--bootstrap-server: {text!r} is not host:port")
     return addresses

@@ -80,6 +80,18 @@ KEYS: Final = (
 )
 """The keys that every client reads."""
 
+LONG_KEYS: Final = frozenset(
+    {
+        "buffer.memory",
+        "linger.ms",
+        "max.block.ms",
+        "retry.backoff.ms",
+        "socket.connection.setup.timeout.max.ms",
+        "socket.connection.setup.timeout.ms",
+    }
+)
+"""The numbers of 64 bits among the keys of all clients. Kafka: ProducerConfig, ConsumerConfig, AdminClientConfig."""
+
 
 def read_properties(path: str) -> dict[str, str]:
     """The settings in a properties file. Raises: CommandFailed if it cannot be read."""
@@ -165,14 +177,20 @@ def tls_context(settings: Mapping[str, str]) -> ssl.SSLContext | None:
 
 
 def integer(settings: Mapping[str, str], name: str, default: int, *, least: int = 0) -> int:
-    """The value of a key, which is a number of at least `least`. Raises: CommandFailed."""
+    """The value of a key: a LONG for `LONG_KEYS`, else an INT, of at least `least`. Raises: CommandFailed.
+
+    Kafka: ConfigDef.parseType, ConfigDef.Range.
+    """
     text = settings.get(name)
     if text is None:
         return default
+    kind, limit = ("LONG", 1 << 63) if name in LONG_KEYS else ("INT", 1 << 31)
     try:
         value = int(text)
     except ValueError:
-        raise CommandFailed(f"Invalid value {text} for configuration {name}: Not a number of type INT") from None
+        value = limit
+    if not -limit <= value < limit or "_" in text:
+        raise CommandFailed(f"Invalid value {text} for configuration {name}: Not a number of type {kind}")
     if value < least:
         raise CommandFailed(f"Invalid value {text} for configuration {name}: Value must be at least {least}")
     return value

@@ -143,6 +143,29 @@ class Output:
         _console().print(drawn)
 
 
+def written(command: Callable[[], int]) -> int:
+    """Run a command, and write out what it has printed. A closed output pipe (`| head`) is no error.
+
+    Returns the exit status. If the output cannot be written, that is one line on stderr and a status that is not 0.
+    """
+    status = 0
+    try:
+        status = command()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        status = 0
+    except OSError as error:
+        if status == 0:  # else the command has said why it failed
+            sys.stderr.write(f"odradek: {error}\n")
+            status = 1
+    else:
+        return status
+    from odradek.broker.machine.startup_error import drop_output
+
+    drop_output()
+    return status
+
+
 def _console() -> Console:
     from rich.console import Console
 

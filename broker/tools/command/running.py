@@ -21,20 +21,23 @@ EXIT_INTERRUPTED: Final = 130
 
 
 def run_command(options: argparse.Namespace, body: Callable[[Output], None]) -> int:
-    """Run a command that has the options of `add_output_options`. Returns the exit status."""
+    """Run a command that has the options of `add_output_options`. Returns the exit status.
+
+    Raises: BrokenPipeError when nobody reads the output.
+    """
     out = Output.of(options)
     try:
-        body(out)
+        try:
+            body(out)
+        finally:
+            out.close()
     except BrokenPipeError:
         raise
     except (CommandFailed, OSError) as error:
-        out.close()
         write(sys.stderr, f"odradek: {error}\n")
         return EXIT_FAILED
     except KeyboardInterrupt:
-        out.close()
         return EXIT_INTERRUPTED
-    out.close()
     return EXIT_DONE
 
 

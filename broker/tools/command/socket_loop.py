@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 READ = selectors.EVENT_READ
 WRITE = selectors.EVENT_WRITE
+MAX_SELECT_S: Final = 24 * 3600
+"""A selector takes at most 2**31 - 1 ms, which a deadline may exceed: it is looked at again after a day."""
 
 
 class Waitable(Protocol):
@@ -250,7 +252,10 @@ class _Loop:
         if not self._ready:
             deadlines = [task.wait.until_ms for task in self._waiting if task.wait is not None]
             next_ms = min((deadline for deadline in deadlines if deadline is not None), default=None)
-            timeout_s = None if next_ms is None else max(0, next_ms - self._clock.monotonic_ms()) / 1000
+            if next_ms is None:
+                timeout_s = None
+            else:
+                timeout_s = min(max(0, next_ms - self._clock.monotonic_ms()) / 1000, MAX_SELECT_S)
         for key, _ in self._selector.select(timeout_s):
             self.resume(key.data)
         now_ms = self._clock.monotonic_ms()

@@ -12,7 +12,7 @@ from odradek.broker.tools.data.common_options import add_cluster_options, delimi
 from odradek.broker.tools.data.producer.partitioner import PARTITIONERS
 from odradek.broker.tools.data.producer.producer import ProducerConfig
 from odradek.broker.tools.data.records.record_reader import LineFormat
-from odradek.protocol.records.layout import MAX_INT64
+from odradek.protocol.records.layout import MAX_INT32, MAX_INT64
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -158,11 +158,12 @@ def producer_config(settings: Mapping[str, str]) -> ProducerConfig:
     found = Properties(settings)
     codec, level = found.compression("none")
     defaults = ProducerConfig()
-    linger_ms = found.number("linger.ms", defaults.linger_ms)
+    linger_ms = min(found.number("linger.ms", defaults.linger_ms), MAX_INT32)
     request_timeout_ms = found.number("request.timeout.ms", defaults.request_timeout_ms, least=1)
     # Kafka: KafkaProducer.configureDeliveryTimeout. Else a batch could expire while it lingers.
-    delivery_timeout_ms = max(defaults.delivery_timeout_ms, linger_ms + request_timeout_ms)
-    if found.number("delivery.timeout.ms", delivery_timeout_ms) < linger_ms + request_timeout_ms:
+    shortest_ms = min(linger_ms + request_timeout_ms, MAX_INT32)
+    delivery_timeout_ms = max(defaults.delivery_timeout_ms, shortest_ms)
+    if found.number("delivery.timeout.ms", delivery_timeout_ms) < shortest_ms:
         raise CommandFailed("delivery.timeout.ms should be equal to or larger than linger.ms + request.timeout.ms")
     config = ProducerConfig(
         acks=found.acks(defaults.acks),

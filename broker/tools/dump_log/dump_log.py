@@ -20,6 +20,7 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from odradek.broker.tools.command.comma_list import split
 from odradek.broker.tools.command.help_format import HelpFormat
 from odradek.broker.tools.command.output import Form, Output
 from odradek.broker.tools.command.terminal_text import write
@@ -66,15 +67,18 @@ def main(arguments: Sequence[str]) -> int:
     rows = JsonRows(output) if options.json else TextRows(partial(write, sys.stdout))
     dump = _Dump(options, rows, partial(write, sys.stderr))
     try:
-        for name in options.files.split(","):
-            dump.file(file_path(name))
+        try:
+            for name in split(options.files):
+                dump.file(file_path(name))
+            sys.stdout.flush()
+            dump.print_findings()
+        finally:
+            output.close()
+    except BrokenPipeError:
+        raise
     except (OSError, ValueError, KafkaError, CorruptIndexError, RecordDecodingError) as error:
-        output.close()
         write(sys.stderr, f"odradek: {error}\n")
         return EXIT_FAILED
-    sys.stdout.flush()
-    dump.print_findings()
-    output.close()
     return 0
 
 

@@ -50,8 +50,8 @@ def main(arguments: Sequence[str]) -> int:
     """Show the cluster. Returns the exit status."""
     command = parser()
     options = command.parse_args(arguments)
-    if options.interval <= 0:
-        command.error("--interval must be greater than 0")
+    if not 0 < options.interval < float("inf"):
+        command.error("--interval must be a number greater than 0")
 
     def make_work() -> tuple[_Top, Mapping[str, str]]:
         return _Top(options), gather(options.command_config, options.properties)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gc
 import logging
 import sys
@@ -105,6 +106,47 @@ def test_usage_errors(arguments: list[str], capsys: pytest.CaptureFixture[str]) 
     assert "usage:" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "variable", "value", "choices"),
+    [
+        (["serve"], "ODRADEK_LOG_LEVEL", "off", "TRACE, DEBUG, INFO, WARNING, ERROR"),
+        (["serve", "--brokers", "1"], "ODRADEK_LOG_LEVEL", "off", "TRACE, DEBUG, INFO, WARNING, ERROR"),
+        (["serve"], "ODRADEK_LOG_FORMAT", "xml", "text, json"),
+        (["zookeeper"], "ODRADEK_LOG_LEVEL", "off", "TRACE, DEBUG, INFO, WARNING, ERROR"),
+    ],
+)
+def test_variables_of_the_log_with_other_values_are_usage_errors(
+    arguments: list[str],
+    variable: str,
+    value: str,
+    choices: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(arguments)
+    printed = capsys.readouterr().err
+    assert "error: argument --log-" in printed
+    assert f"(choose from {choices}; {variable} sets the default)" in printed
+
+
+def test_the_level_and_the_format_of_the_log_are_known_in_capitals_and_without(
+    served: list[BrokerConfig], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ODRADEK_LOG_LEVEL", "debug")
+    monkeypatch.setenv("ODRADEK_LOG_FORMAT", "JSON")
+    assert cli.main(["serve"]) == 0
+    logging.getLogger("odradek.test").debug("seen")
+    assert '"message": "seen"' in capsys.readouterr().err
+    for variable in ("ODRADEK_LOG_LEVEL", "ODRADEK_LOG_FORMAT"):
+        monkeypatch.setenv(variable, "")
+    assert cli.main(["serve"]) == 0
+    logging.getLogger("odradek.test").debug("not seen")
+    logging.getLogger("odradek.test").info("seen")
+    assert "INFO seen (odradek.test)" in capsys.readouterr().err.splitlines()[0]
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit_:
         cli.main(["--version"])
@@ -157,6 +199,39 @@ def test_collections_wait_until_the_broker_is_loaded(monkeypatch: pytest.MonkeyP
     assert cli.main(["serve", "--data", "/nowhere"]) == 0
     assert collects == [False]
     assert gc.isenabled()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        (["completion", "bash"], 1),
+        (["dump-log", "--files", "none.log"], 1),
+        (["verify", "--json", "."], 2),
+    ],
+)
+def test_output_that_cannot_be_written_is_one_line_and_a_status(
+    arguments: list[str],
+    status: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with open("/dev/full", "w") as full, contextlib.redirect_stdout(full):
+        assert cli.main(arguments) == status
+    assert capsys.readouterr().err == "odradek: [Errno 28] No space left on device\n"
+
+
+@pytest.mark.parametrize("arguments", [["completion", "bash"], ["verify", "--json", "."]])
+def test_output_that_nobody_reads_is_no_error(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    reads, writes = cli.os.pipe()
+    cli.os.close(reads)
+    with open(writes, "w") as unread, contextlib.redirect_stdout(unread):
+        assert cli.main(arguments) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_each_command_describes_itself(capsys: pytest.CaptureFixture[str]) -> None:

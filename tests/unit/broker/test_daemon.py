@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import logging
 import os
@@ -190,6 +191,12 @@ def test_faults_are_on_before_the_broker_has_started_and_closed_before_it_stops(
 ) -> None:
     serve_until(lambda: process.handlers[signal.SIGTERM](), broker, process, _Faults(broker.events))
     assert broker.events == ["start", "the faults by the timer", "faults closed", "stop"]
+
+
+def test_a_broker_goes_on_without_its_banner(broker: type[_Server], process: _Process) -> None:
+    with open("/dev/full", "w") as full, contextlib.redirect_stdout(full):
+        assert serve_until(lambda: process.handlers[signal.SIGTERM](), broker, process) == 0
+    assert broker.events == ["start", "stop"]
 
 
 def test_banner_says_where_the_broker_is(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 from pathlib import Path
@@ -35,6 +36,12 @@ def test_a_signal_stops_the_service(events: list[str], tmp_path: Path, capsys: p
     assert f"data in       {tmp_path}" in printed.out
     assert "a production cluster uses an ensemble of Apache ZooKeeper" in printed.out
     assert "[ZooKeeperServer] started" in printed.err
+
+
+def test_the_service_goes_on_without_its_banner(events: list[str], tmp_path: Path) -> None:
+    with open("/dev/full", "w") as full, contextlib.redirect_stdout(full):
+        assert cli.main(["zookeeper", "--port", "7", "--data", str(tmp_path)]) == 0
+    assert events == ["start 127.0.0.1:7", "stop"]
 
 
 def test_the_command_line_is_above_the_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

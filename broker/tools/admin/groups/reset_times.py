@@ -35,7 +35,7 @@ def parse_datetime(text: str) -> int:
     try:
         zone = timezone(-offset if match[8] == "-" else offset)
         found = datetime(year, month, day, hour, minute, second, millis * 1000, tzinfo=zone)
-    except ValueError:
+    except (ValueError, OverflowError):
         raise CommandFailed(f'Unparseable date: "{text}"') from None
     since = found - datetime(1970, 1, 1, tzinfo=UTC)
     return since // timedelta(milliseconds=1)

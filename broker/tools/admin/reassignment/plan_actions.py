@@ -28,6 +28,7 @@ from odradek.broker.tools.admin.reassignment.replication_throttle import (
     throttle_log_dirs,
     throttle_replication,
 )
+from odradek.broker.tools.command.comma_list import integers
 from odradek.broker.tools.command.failures import CommandFailed, check, error_text
 from odradek.controller.model.assignment import assign_replicas
 from odradek.controller.model.broker_info import Broker
@@ -59,7 +60,10 @@ VERIFY_PERIODICALLY: Final = (
 async def generate(client: AdminClient, out: Output, options: argparse.Namespace) -> None:
     """Print a plan for the topics of a file. Raises: CommandFailed."""
     topics = parse_topics(options.topics_to_move_json_file)
-    wanted = [int(broker_id) for broker_id in options.broker_list.split(",")]
+    try:
+        wanted = integers(options.broker_list)
+    except ValueError:
+        raise CommandFailed(f"--broker-list takes numbers: {options.broker_list}") from None
     if len(set(wanted)) < len(wanted):
         raise CommandFailed(f"Broker list contains duplicate entries: {options.broker_list}")
     metadata = await client.metadata(topics)

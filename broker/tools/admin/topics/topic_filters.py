@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Container
 from typing import Final
 
+from odradek.broker.tools.command.comma_list import integers, split
 from odradek.broker.tools.command.failures import CommandFailed
 from odradek.protocol.expressions import compile_expression
 from odradek.protocol.topic_partition import TopicPartition
@@ -24,7 +25,7 @@ _PARTITION_MAX: Final = 0x7FFFFFFF
 
 def selects_any_of(patterns: str) -> Selects:
     """Whether one of the patterns selects a partition. Raises: CommandFailed for a pattern that is not valid."""
-    rules = [_rule(text) for text in patterns.split(",")]
+    rules = [_rule(text) for text in split(patterns)]
     return lambda tp: any(rule(tp) for rule in rules)
 
 
@@ -35,7 +36,7 @@ def selects(topics: str | None, partitions: str | None) -> Selects:
     """
     expression = _compiled(topics or ".*")
     try:
-        numbers = {int(number) for number in partitions.split(",")} if partitions else None
+        numbers = set(integers(partitions)) if partitions else None
     except ValueError:
         raise CommandFailed(
             f"--partitions expects a comma separated list of numeric partition ids, but received: {partitions}"

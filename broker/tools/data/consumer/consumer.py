@@ -117,8 +117,9 @@ class Consumer:
     async def poll(self, timeout_ms: int) -> Chunk | None:
         """The next records of a partition; None if there are none in this time, and at times before.
 
-        While no broker answers it waits. Raises: CommandFailed.
+        While no broker answers it waits, if there is no end to reach. Raises: CommandFailed.
         """
+        self._check_ends_can_be_reached()
         try:
             await self._look_after_assignment()
         except Unavailable as error:
@@ -285,6 +286,8 @@ class Consumer:
         ]
 
     async def _set_ends(self, states: list[PartitionState]) -> None:
+        """Raises: CommandFailed if one cannot be found in default.api.timeout.ms. Kafka: KafkaConsumer.endOffsets."""
+        until_ms = self._client.clock.monotonic_ms() + self._client.config.api_timeout_ms
         for choice in self._config.ends:
             wanted = {state.topic_partition: choice for state in states}
             found: dict[TopicPartition, int] = {}
@@ -292,11 +295,37 @@ class Consumer:
                 found |= await find_offsets(self._client, wanted, read_committed=self._config.fetch.read_committed)
                 wanted = {key: choice for key in wanted if key not in found}
                 if wanted:
+                    if self._client.clock.monotonic_ms() >= until_ms:
+                        raise self._cannot_read(wanted)
                     await self._client.back_off()
                     await self._client.refresh({topic for topic, _ in wanted})
             for state in states:
                 end = found[state.topic_partition]
                 state.end = end if state.end is None else min(state.end, end)
+
+    def _check_ends_can_be_reached(self) -> None:
+        """Raises: CommandFailed when no partition is left but those that failed for default.api.timeout.ms."""
+        if not self._config.ends:
+            return
+        late_ms = self._client.clock.monotonic_ms() - self._client.config.api_timeout_ms
+        unfinished = [state for state in self._fetcher.states.values() if not state.is_finished]
+        if unfinished and all(
+            state.failing_since_ms is not None and state.failing_since_ms <= late_ms for state in unfinished
+        ):
+            raise self._cannot_read([state.topic_partition for state in unfinished])
+
+    def _cannot_read(self, keys: Iterable[TopicPartition]) -> CommandFailed:
+        cluster = self._client.cluster
+        reasons = []
+        for key in keys:
+            leader = cluster.leader(key)
+            if cluster.error(key.topic) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                reasons.append(f"{key}: its topic is deleted")
+            elif leader is None:
+                reasons.append(f"{key}: it has no leader")
+            else:
+                reasons.append(f"{key}: its leader, broker {leader}, gives no records")
+        return CommandFailed(f"cannot read to the end: {'; '.join(reasons)}")
 
 
 def _member(client: DataClient, config: GroupConfig) -> GroupMember:

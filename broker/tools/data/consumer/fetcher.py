@@ -61,6 +61,7 @@ class PartitionState:
     __slots__ = (
         "consumed",
         "end",
+        "failing_since_ms",
         "is_busy",
         "is_revoked",
         "not_before_ms",
@@ -84,6 +85,8 @@ class PartitionState:
         """A request for it is under way, or its last answer is not used up."""
         self.is_revoked = False
         self.not_before_ms = 0
+        self.failing_since_ms: int | None = None
+        """When the first of its tries failed since it was last answered without an error; None if none did."""
         self.read_replica: int | None = None
         """A follower that the leader has named (KIP-392)."""
 
@@ -301,6 +304,7 @@ class Fetcher:
             state.is_busy = False
         else:
             assert state.position is not None
+            state.failing_since_ms = None
             completed = CompletedFetch(
                 memoryview(cast("bytes", data.records or b"")),
                 state.position,
@@ -342,6 +346,7 @@ class Fetcher:
                     state.position = offset
                     state.consumed = offset
                     state.is_busy = False
+                    state.failing_since_ms = None
         except CommandFailed as error:
             self._fail(error)
         finally:
@@ -350,7 +355,10 @@ class Fetcher:
     def _wait(self, state: PartitionState) -> None:
         state.is_busy = False
         state.read_replica = None
-        state.not_before_ms = self._client.clock.monotonic_ms() + self._client.config.retry_backoff_ms
+        now_ms = self._client.clock.monotonic_ms()
+        state.not_before_ms = now_ms + self._client.config.retry_backoff_ms
+        if state.failing_since_ms is None:
+            state.failing_since_ms = now_ms
 
     def _refresh_later(self) -> None:
         """Ask for new metadata, once at a time."""

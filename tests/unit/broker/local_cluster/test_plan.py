@@ -7,6 +7,7 @@ import pytest
 from odradek.broker.local_cluster.plan import (
     ClusterOptions,
     broker_command,
+    broker_defaults,
     broker_ids,
     check_options,
     service_directory,
@@ -20,7 +21,7 @@ def _options(**changes: object) -> ClusterOptions:
 
 
 def _overrides(options: ClusterOptions, broker_id: int = 0) -> dict[str, str]:
-    command = broker_command(options, broker_id, "127.0.0.1:9091")
+    command = broker_command(options, broker_id, "127.0.0.1:9091", broker_defaults(options))
     given = [command[at + 1] for at, word in enumerate(command) if word == "--override"]
     return dict(each.split("=", 1) for each in given)
 
@@ -48,7 +49,7 @@ def test_port_0_is_a_free_one_for_all() -> None:
     ("address", "second"), [("[::1]:8000", "[::1]:8001"), ("127.0.0.1:0", "127.0.0.1:0"), ("none", "none")]
 )
 def test_faults_are_taken_at_a_port_for_each_broker(address: str, second: str) -> None:
-    command = broker_command(_options(faults_listener=address), 1, "127.0.0.1:9091")
+    command = broker_command(_options(faults_listener=address), 1, "127.0.0.1:9091", {})
     assert command[command.index("--faults-listener") + 1] == second
 
 
@@ -67,7 +68,7 @@ def test_what_the_operator_sets_stays(tmp_path: Path, monkeypatch: pytest.Monkey
     assert overrides["offsets.topic.replication.factor"] == "1"
     assert "transaction.state.log.min.isr" not in overrides
     assert "transaction.state.log.replication.factor" not in overrides
-    command = broker_command(options, 0, "127.0.0.1:9091")
+    command = broker_command(options, 0, "127.0.0.1:9091", {})
     assert command[4] == str(file)
     assert command[command.index("--as-version") + 1] == "2.8"
 

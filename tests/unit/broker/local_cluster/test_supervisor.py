@@ -5,6 +5,7 @@ import contextlib
 import os
 import signal
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
 
@@ -136,6 +137,20 @@ def test_what_cannot_start_is_one_line(
     monkeypatch.setattr(ZooKeeperServer, "start", start)
     assert _serve() == 1
     assert capsys.readouterr().err == "odradek: no port\n"
+
+
+def test_settings_that_cannot_be_read_are_refused_before_anything_starts(
+    brokers: type[_Broker], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert cli.main(["serve", "none.properties", "--brokers", "1"]) == 1
+    assert capsys.readouterr().err == "odradek: Cannot read none.properties: No such file or directory\n"
+    file = tmp_path / "server.properties"
+    file.write_text("config.providers=vault\nconfig.providers.vault.class=org.apache.Vault\n")
+    assert cli.main(["serve", str(file), "--brokers", "1"]) == 1
+    printed = capsys.readouterr().err
+    assert printed.count("\n") == 1
+    assert "Could not load config provider class" in printed
+    assert brokers.events == []
 
 
 def test_the_cluster_goes_on_when_nobody_reads_its_output(brokers: type[_Broker]) -> None:

@@ -56,12 +56,27 @@ def test_variables_of_config_providers_are_replaced(
     [
         ({"security.protocol": "TLS"}, "Invalid value TLS for configuration security.protocol"),
         ({"request.timeout.ms": "soon"}, "Invalid value soon for configuration request.timeout.ms: Not a number"),
+        ({"request.timeout.ms": "2147483648"}, "configuration request.timeout.ms: Not a number of type INT"),
+        ({"request.timeout.ms": "1_000"}, "configuration request.timeout.ms: Not a number of type INT"),
+        ({"retry.backoff.ms": "9223372036854775808"}, "configuration retry.backoff.ms: Not a number of type LONG"),
         ({"retry.backoff.ms": "-1"}, "Invalid value -1 for configuration retry.backoff.ms: Value must be at least 0"),
     ],
 )
 def test_values_that_are_not_valid_are_refused(settings: dict[str, str], message: str) -> None:
     with pytest.raises(CommandFailed, match=message):
         client_config(None, settings)
+
+
+def test_numbers_have_the_widths_of_java() -> None:
+    settings = {
+        "default.api.timeout.ms": " 2147483647 ",
+        "retry.backoff.ms": "9223372036854775807",
+        "socket.connection.setup.timeout.ms": "2147483648",
+        "socket.connection.setup.timeout.max.ms": "2147483648",
+    }
+    config = client_config(None, settings)
+    assert (config.api_timeout_ms, config.retry_backoff_ms) == (2**31 - 1, 2**63 - 1)
+    assert (config.connection_setup_timeout_ms, config.connection_setup_timeout_max_ms) == (2**31, 2**31)
 
 
 @pytest.mark.parametrize("content", [None, b"key=\\u12"])

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from odradek.broker.machine.startup_error import drop_output
 from odradek.broker.tools.command.failures import CommandFailed
 from odradek.broker.tools.command.output import Output
 from odradek.broker.tools.command.running import config_of, run_command
@@ -40,6 +42,13 @@ def test_an_error_is_one_line_and_the_json_is_whole(
 def test_a_closed_pipe_is_for_the_caller() -> None:
     with pytest.raises(BrokenPipeError):
         run_command(OPTIONS, raising(BrokenPipeError()))
+
+
+def test_output_that_cannot_be_written_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with open("/dev/full", "w") as full, contextlib.redirect_stdout(full):
+        assert run_command(OPTIONS, lambda out: None) == 1
+        drop_output()
+    assert capsys.readouterr().err == "odradek: [Errno 28] No space left on device\n"
 
 
 def test_a_command_that_ends_has_status_0(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import gc
+import selectors
 import socket
 from collections.abc import Iterator
 
 import pytest
 
 from odradek.broker.tools.command.socket_loop import (
+    MAX_SELECT_S,
     READ,
     Background,
     Cancelled,
@@ -19,7 +21,7 @@ from odradek.broker.tools.command.socket_loop import (
     turn,
     wait_for,
 )
-from odradek.timer.clock import SystemClock
+from odradek.timer.clock import ManualClock, SystemClock
 from tests.support.virtual_test import current_clock, virtual_test
 
 FAR_MS = 30_000
@@ -44,6 +46,26 @@ def test_a_socket_is_waited_for(ends: tuple[socket.socket, socket.socket]) -> No
     here, there = ends
     there.send(b"x")
     assert run(read(here), CLOCK) == b"x"
+
+
+def test_a_time_limit_may_be_longer_than_a_selector_takes(ends: tuple[socket.socket, socket.socket]) -> None:
+    here, there = ends
+    there.send(b"x")
+    assert run(read(here, CLOCK.monotonic_ms() + 2**62), CLOCK) == b"x"
+
+
+def test_a_wait_of_more_than_a_day_lasts_to_its_end() -> None:
+    clock = ManualClock(0)
+    waited_s: list[float | None] = []
+
+    class Selector(selectors.SelectSelector):
+        def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+            waited_s.append(timeout)
+            clock.advance(round((timeout or 0) * 1000))
+            return []
+
+    run(sleep(1000 * MAX_SELECT_S + 1), clock, Selector())
+    assert waited_s == [MAX_SELECT_S, 0.001]
 
 
 def test_coroutines_run_at_the_same_time(ends: tuple[socket.socket, socket.socket]) -> None:

@@ -27,6 +27,8 @@ def test_a_batch_does_not_expire_while_it_lingers() -> None:
     assert config("--linger", "90000").delivery_timeout_ms == 120_000
     assert config("--linger", "90001").delivery_timeout_ms == 120_001
     assert config("--linger", "5", "--delivery-timeout-ms", "30005").delivery_timeout_ms == 30_005
+    forever = config("--linger", "9223372036854775807", "--delivery-timeout-ms", "2147483647")
+    assert (forever.linger_ms, forever.delivery_timeout_ms) == (2**31 - 1, 2**31 - 1)
     with pytest.raises(CommandFailed) as refused:
         config("--linger", "5", "--delivery-timeout-ms", "30004")
     assert str(refused.value) == (

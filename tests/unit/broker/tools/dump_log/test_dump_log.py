@@ -33,7 +33,7 @@ def run(capsys: Captured, *arguments: str) -> tuple[int, list[str], list[str]]:
 
 def test_every_file_by_its_kind_and_gaps_at_the_end(capsys: Captured, log: Path) -> None:
     unknown = log.with_name("partition.metadata")
-    status, out, err = run(capsys, "--files", f"{unknown},{log.parent}//{log.name},leader-epoch", "--deep-iteration")
+    status, out, err = run(capsys, "--files", f"{unknown},{log.parent}//{log.name},leader-epoch,", "--deep-iteration")
     assert status == 0
     assert out[:3] == [f"Dumping {unknown}", f"Dumping {log}", "Log starting offset: 5"]
     assert out[-1] == "Dumping leader-epoch"

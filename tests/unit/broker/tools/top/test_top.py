@@ -28,6 +28,7 @@ def test_without_a_terminal_one_frame_is_printed(capsys: pytest.CaptureFixture[s
     assert "topics (1)" in capsys.readouterr().out
 
 
-def test_an_interval_is_positive() -> None:
+@pytest.mark.parametrize("interval", ["0", "nan", "inf"])
+def test_an_interval_is_positive(interval: str) -> None:
     with pytest.raises(SystemExit, match="2"):
-        main([*ONCE, "--interval", "0"])
+        main([*ONCE, "--interval", interval])

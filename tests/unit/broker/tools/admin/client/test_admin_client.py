@@ -65,7 +65,7 @@ def test_a_broker_that_is_not_there_is_an_error(cluster: AdminCluster, capsys: p
     assert capsys.readouterr().err == "odradek: broker 9 is not alive\n"
 
 
-@pytest.mark.parametrize("text", ["", "a", "a:", ":1", "a:x", "a:65536", "a:1,"])
+@pytest.mark.parametrize("text", ["", "a", "a:", ":1", "a:x", "a:65536", ","])
 def test_invalid_address_is_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     outcome(ask_metadata, status=1, bootstrap=text)
     assert "is not host:port" in capsys.readouterr().err

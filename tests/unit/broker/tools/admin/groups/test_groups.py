@@ -33,7 +33,7 @@ def test_states_and_types_are_columns(command: Command) -> None:
 
 
 def test_the_brokers_filter_by_state(command: Command, cluster: AdminCluster) -> None:
-    assert [line.split()[0] for line in command(main, "--list", "--state", "stable, Empty")[1]] == ["GROUP", "a", "z"]
+    assert [line.split()[0] for line in command(main, "--list", "--state", "stable, Empty,")[1]] == ["GROUP", "a", "z"]
     (request, *others) = [request for _, request in cluster.requests(ListGroupsRequest)]
     assert request == ListGroupsRequest(states_filter=["Stable", "Empty"])
     assert len(others) == 2  # each broker is asked

@@ -118,7 +118,7 @@ def test_a_plan_is_generated_that_spreads_the_topics_over_the_brokers(
     reassigning: Reassigning, command: Command
 ) -> None:
     topics = reassigning.topics_file("t")
-    status, lines, _ = command(main, "--generate", "--topics-to-move-json-file", topics, "--broker-list", "1,3")
+    status, lines, _ = command(main, "--generate", "--topics-to-move-json-file", topics, "--broker-list", "1,3,")
     assert status == 0
     assert lines[0] == "Current partition replica assignment"
     assert parse_plan(lines[1]).partitions == {T0: [1, 2], T1: [2, 3]}
@@ -147,7 +147,13 @@ def test_no_plan_can_be_made(brokers: list[Broker], reason: str) -> None:
 
 @pytest.mark.parametrize(
     ("topics", "brokers", "reason"),
-    [(["t", "t"], "1", "duplicate entries: t"), (["t"], "1,1", "duplicate entries: 1,1"), (["u"], "1", "u not found")],
+    [
+        (["t", "t"], "1", "duplicate entries: t"),
+        (["t"], "1,1", "duplicate entries: 1,1"),
+        (["t"], "1,x", "--broker-list takes numbers: 1,x"),
+        (["t"], ",", "Replication factor: 2 larger than available brokers: 0"),
+        (["u"], "1", "u not found"),
+    ],
 )
 def test_invalid_proposal_is_refused(
     reassigning: Reassigning, command: Command, topics: list[str], brokers: str, reason: str

@@ -48,7 +48,7 @@ def test_a_topic_is_created_as_it_is_described(cluster: AdminCluster, command: C
     create(cluster)
     given = ("--partitions", "3", "--replication-factor", "2", "--config", "a=b=c", "--config", "d=")
     command(main, "--create", "--topic", "new", *given)
-    assert command(main, "--create", "--topic", "placed.here", "--replica-assignment", "0:1,1:2")[1] == [
+    assert command(main, "--create", "--topic", "placed.here", "--replica-assignment", "0:1:,1:2,")[1] == [
         "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') could collide. To "
         "avoid issues it is best to use either, but not both.",
         "Created topic placed.here.",

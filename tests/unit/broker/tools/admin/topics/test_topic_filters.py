@@ -24,6 +24,7 @@ def selected(is_selected: Selects) -> list[str]:
         ("t:2-", ["t-2", "t-3"]),
         ("v:-2", ["v-0", "v-1"]),
         ("v:0,t:3", ["t-3", "v-0"]),
+        ("t:1,", ["t-1"]),
         ("nope", []),
     ],
 )
@@ -39,6 +40,6 @@ def test_patterns_that_are_not_valid_are_refused(patterns: str) -> None:
 
 def test_topics_and_partitions() -> None:
     assert selected(selects(None, None)) == [str(tp) for tp in ALL]
-    assert selected(selects("'t, v'", "0,3")) == ["t-0", "t-3", "v-0", "v-3"]
+    assert selected(selects("'t, v'", "0,3,")) == ["t-0", "t-3", "v-0", "v-3"]
     with pytest.raises(CommandFailed, match="--partitions expects a comma separated list"):
         selects("t", "0,x")

@@ -34,10 +34,16 @@ def test_values() -> None:
     assert found.compression("none") == (CompressionType.NONE, None)
 
 
-@pytest.mark.parametrize("text", ["x", "-1"])
+@pytest.mark.parametrize("text", ["x", "-1", "2147483648"])
 def test_numbers_that_are_none(text: str) -> None:
     with pytest.raises(CommandFailed, match=f"Invalid value {text} for configuration n"):
         Properties({"n": text}).number("n", 0)
+
+
+def test_a_number_of_64_bits() -> None:
+    assert Properties({"max.block.ms": "9223372036854775807"}).number("max.block.ms", 0) == 2**63 - 1
+    with pytest.raises(CommandFailed, match=r"configuration max\.block\.ms: Not a number of type LONG"):
+        Properties({"max.block.ms": "9223372036854775808"}).number("max.block.ms", 0)
 
 
 def test_choices() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
 
@@ -11,11 +12,12 @@ from odradek.broker.tools.data.consumer.fetcher import FetchConfig
 from odradek.broker.tools.data.consumer.group_member import GroupConfig
 from odradek.broker.tools.data.consumer.offset_choice import BEGINNING, END, OffsetChoice, Origin
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.fetch import FetchRequest, FetchResponse
 from odradek.protocol.messages.join_group import JoinGroupRequest
 from odradek.protocol.messages.leave_group import LeaveGroupRequest
 from odradek.protocol.messages.offset_commit import OffsetCommitRequest
 from odradek.protocol.topic_partition import TopicPartition
-from tests.support.clusters.data_cluster import DataCluster
+from tests.support.clusters.data_cluster import CONFIG, DataCluster
 from tests.support.virtual_test import virtual_test
 from tests.unit.broker.tools.data.consumer.test_group_member import Coordinator
 
@@ -124,6 +126,81 @@ async def test_the_first_of_two_ends_counts() -> None:
     ends = (OffsetChoice(Origin.TIMESTAMP, cluster.clock.time_ms()), END)
     consumer = await started(cluster, topics("t"), ConsumerConfig(start=BEGINNING, ends=ends))
     assert await values(cluster, consumer) == [b"0"]
+    await consumer.close()
+
+
+@virtual_test
+async def test_an_end_that_cannot_be_found_is_an_error_in_the_end() -> None:
+    cluster = filled()
+    cluster.leaders[B] = -1
+    began_ms = cluster.clock.monotonic_ms()
+    with pytest.raises(CommandFailed, match="cannot read to the end: t-1: it has no leader"):
+        await started(cluster, topics("t"), ConsumerConfig(start=BEGINNING, ends=(END,)))
+    assert cluster.clock.monotonic_ms() - began_ms == CONFIG.api_timeout_ms
+    cluster.leaders[B] = 2
+    consumer = await started(cluster, topics("t"), ConsumerConfig(start=BEGINNING, ends=(END,)))
+    assert await values(cluster, consumer) == [b"0", b"1"]
+    await consumer.close()
+
+
+def lose_the_leader(cluster: DataCluster) -> None:
+    cluster.leaders[A] = -1
+
+
+def lose_the_broker(cluster: DataCluster) -> None:
+    cluster.unreachable = {1}
+
+
+def delete_the_topic(cluster: DataCluster) -> None:
+    del cluster.leaders[A]
+
+
+@virtual_test
+@pytest.mark.parametrize(
+    ("lose", "reason"),
+    [
+        (lose_the_leader, "it has no leader"),
+        (lose_the_broker, "its leader, broker 1, gives no records"),
+        (delete_the_topic, "its topic is deleted"),
+    ],
+)
+async def test_an_end_that_cannot_be_reached_is_an_error_when_the_others_are(
+    lose: Callable[[DataCluster], None], reason: str
+) -> None:
+    cluster = filled(partitions=1)
+    cluster.create("other", leader=2)
+    cluster.fill("other", b"x")
+    consumer = await started(cluster, topics("t", "other"), ConsumerConfig(start=BEGINNING, ends=(END,)))
+    lose(cluster)
+    slow_until_ms = cluster.clock.monotonic_ms() + CONFIG.api_timeout_ms + 10_000
+
+    def fetch(broker_id: int, request: FetchRequest) -> FetchResponse:
+        response = cluster.fetch(broker_id, request)
+        if broker_id == 2 and cluster.clock.monotonic_ms() < slow_until_ms:
+            response.responses[0].partitions[0].records = b""
+        return response
+
+    cluster.on(FetchRequest, fetch)
+    found: list[bytes] = []
+    while not found:
+        cluster.clock.advance(100)
+        found += await values(cluster, consumer, 1)
+    assert found == [b"x"]
+    with pytest.raises(CommandFailed, match=f"cannot read to the end: t-0: {reason}$"):
+        await values(cluster, consumer)
+    await consumer.close()
+
+
+@virtual_test
+async def test_a_partition_that_is_read_again_is_not_late() -> None:
+    cluster = filled(partitions=1)
+    consumer = await started(cluster, topics("t"), ConsumerConfig(start=BEGINNING, ends=(END,)))
+    cluster.leaders[A] = -1
+    spawn(cluster.later(CONFIG.api_timeout_ms - 1_000, lambda: cluster.create("t")))
+    found: list[bytes] = []
+    while not consumer.is_finished:
+        found += await values(cluster, consumer, 1)
+    assert found == [b"0"]
     await consumer.close()
 
 
