@@ -251,10 +251,7 @@ class ConfigAdmin:
             validate_topic_configs(configs, self._broker_settings(), existing)
         except KafkaError as error:
             if isinstance(error.__cause__, ConfigError):
-                raise KafkaError(
-                    error.code,
-                    f"Invalid config value for resource ConfigResource(type=TOPIC, name='{topic}'): {error.message}",
-                ) from error
+                raise _invalid_value(ConfigResource("TOPIC", topic), error.message) from error
             raise
         self._policies.validate_alter_config(_policy_metadata(ConfigResource("TOPIC", topic), resource.changes))
         if not validate_only:
@@ -280,14 +277,10 @@ class ConfigAdmin:
             try:
                 if name:
                     await self._broker_configs.reload_files(configs)
-            except ConfigError as error:
-                raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
-            logger.info("Updating %s with new configuration for %s", entity_path, sorted(configs))
-            try:
+                logger.info("Updating %s with new configuration for %s", entity_path, sorted(configs))
                 persistent = await self._broker_configs.to_persistent(configs, per_broker=bool(name))
-            except ConfigError as error:
-                message = f"Invalid config value for resource ConfigResource(type=BROKER, name='{name}'): {error}"
-                raise KafkaError(ErrorCode.INVALID_CONFIG, message) from error
+            except ConfigError as error:  # what `validate_change` refuses is INVALID_REQUEST, all after it is this
+                raise _invalid_value(ConfigResource("BROKER", name), str(error)) from error
             await change_entity_config(self._client, entity_path, persistent)
 
     def _own_id(self, name: str) -> int:
@@ -300,6 +293,11 @@ class ConfigAdmin:
                 ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {self._broker_id}, but received {name}"
             )
         return broker_id
+
+
+def _invalid_value(resource: ConfigResource, reason: str) -> KafkaError:
+    """What ZkAdminManager makes of a ConfigException and of an IllegalArgumentException."""
+    return KafkaError(ErrorCode.INVALID_CONFIG, f"Invalid config value for resource {resource}: {reason}")
 
 
 def _policy_metadata(resource: ConfigResource, changes: Sequence[ConfigChange]) -> AlterConfigMetadata:

@@ -64,6 +64,8 @@ class _BrokerConfigs:
     async def check_stores(self, configs: Mapping[str, str], *, per_broker: bool) -> None: ...
 
     async def reload_files(self, configs: Mapping[str, str]) -> None:
+        if "bad-file" in configs:
+            raise ConfigError("Validation of dynamic config update of SSLFactory failed: no key")
         self.reloaded.append(dict(configs))
 
     async def to_persistent(self, configs: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
@@ -199,6 +201,12 @@ async def test_incremental_alter_changes_key_by_key() -> None:
             changes(BROKER, "0", ConfigChange("bad", "1")),
             ErrorCode.INVALID_REQUEST,
             "Cannot update these configs dynamically: Set(bad)",
+        ),
+        (
+            changes(BROKER, "0", ConfigChange("bad-file", "1")),
+            ErrorCode.INVALID_CONFIG,
+            "Invalid config value for resource ConfigResource(type=BROKER, name='0'): "
+            "Validation of dynamic config update of SSLFactory failed: no key",
         ),
     ],
 )
