@@ -318,6 +318,11 @@ def test_lists_grow_and_shrink() -> None:
     assert apply("delete,compact", APPEND, {"cleanup.policy": "compact"}) == "compact,delete"
     assert apply("delete", SUBTRACT, {"cleanup.policy": "delete,compact"}) == "compact"
     assert apply("delete", SUBTRACT, {}) == ""
+    assert apply("compact,", APPEND, {"cleanup.policy": "delete,"}) == "delete,compact"
+    assert apply(",", APPEND, {"cleanup.policy": "delete"}) == "delete"
+    assert apply("", APPEND, {"cleanup.policy": "delete"}) == "delete,", "an empty text has one part, which is empty"
+    assert apply("compact,,", SUBTRACT, {"cleanup.policy": "delete,compact,"}) == "delete"
+    assert apply("delete", SUBTRACT, {"cleanup.policy": ","}) == ""
 
 
 class Synonym(NamedTuple):
