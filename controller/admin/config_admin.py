@@ -17,7 +17,7 @@ from odradek.controller.admin.policies import AlterConfigMetadata, ConfigResourc
 from odradek.controller.loop_turns import in_turns, repeated_in_turns
 from odradek.controller.model import topic_names
 from odradek.controller.model.config_codes import AlterOperation, ConfigSource, ResourceType
-from odradek.controller.tree.metadata_tree import TreeError
+from odradek.controller.tree.metadata_tree import BadArguments, TreeError, check_path
 from odradek.controller.znodes import znodes
 from odradek.controller.znodes.config_nodes import change_entity_config, change_topic_config, no_topic
 from odradek.controller.znodes.znode_json import BadZnode
@@ -235,8 +235,14 @@ class ConfigAdmin:
         topic = resource.resource_name
         if not topic:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+        path = znodes.entity_config_path(f"topics/{topic}")
+        if is_incremental:
+            try:
+                check_path(path)
+            except BadArguments as error:  # Apache reads the node before it looks for the topic
+                raise _invalid_value(ConfigResource("TOPIC", topic), str(error)) from error
         exists = self._has_topic(topic)
-        node = await self._client.get(znodes.entity_config_path(f"topics/{topic}")) if exists else None
+        node = await self._client.get(path) if exists else None
         existing = {} if node is None else znodes.decode_entity_config(node.data)
         base = existing if is_incremental else {}
         async for change in in_turns(resource.changes):
