@@ -68,12 +68,17 @@ class ResourceChanges(NamedTuple):
     changes: Sequence[ConfigChange]
 
 
+class RequestRefused(KafkaError):
+    """Refuses one resource, and with it the answers of all: what the request could alter is altered, as in Apache."""
+
+
 Outcome: TypeAlias = "KafkaError | ErrorPattern | None"
 """Of the changes of one resource: None or the error. That of one among many is without its name: `error_about`."""
 
 RequireRight = Callable[[ResourceChanges], None]
-"""Raises: KafkaError if the client may not alter the configs of the resource. A change of a broker's configs is
-validated before that is asked, a change of a topic's configs after it, as in Apache Kafka."""
+"""Raises: KafkaError if the client may not alter the configs of the resource, RequestRefused for client metrics. A
+change of a broker's configs is validated before that is asked, a change of a topic's configs after it, as in Apache
+Kafka."""
 
 AlterLoggers = Callable[[ResourceChanges], None]
 """Changes the levels of this broker's loggers. Raises: KafkaError."""
@@ -186,6 +191,7 @@ class ConfigAdmin:
         patterns = _patterns() if len(resources) > FEW else None
         at_most_once = KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
         repetitions = 0
+        whole: RequestRefused | None = None
         async for resource in in_turns(resources):
             if named_twice and (resource.resource_type, resource.resource_name) in named_twice:
                 repetitions += 1
@@ -199,6 +205,8 @@ class ConfigAdmin:
                     await self._alter(resource, validate_only, require_right, is_incremental=is_incremental)
             except (KafkaError, TreeError, BadZnode) as error:
                 refusal = error if isinstance(error, KafkaError) else KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+                if isinstance(error, RequestRefused):
+                    whole = whole or error.as_value()
                 logger.info(
                     "Error processing alter configs request for %s %s with keys %s: %r",
                     *(
@@ -214,7 +222,7 @@ class ConfigAdmin:
                 results.append(None)
         if repetitions:
             logger.info("A request to alter configs names resources more than once, in %d of its entries", repetitions)
-        return results
+        return results if whole is None else [whole for _ in results]
 
     async def _alter(
         self, resource: ResourceChanges, validate_only: bool, require_right: RequireRight, *, is_incremental: bool
@@ -226,6 +234,7 @@ class ConfigAdmin:
             case ResourceType.BROKER:
                 await self._alter_broker(resource, validate_only, require_right, is_incremental=is_incremental)
             case ResourceType.CLIENT_METRICS:
+                require_right(resource)
                 message = "AlterConfigs is only supported for topics and brokers, but resource type is CLIENT_METRICS"
                 raise KafkaError(ErrorCode.INVALID_REQUEST, message)
             case _:
