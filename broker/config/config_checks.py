@@ -22,7 +22,7 @@ from odradek.protocol.metadata_version import OLDEST_BETWEEN_BROKERS, MetadataVe
 from odradek.protocol.records.compression import CompressionType
 from odradek.protocol.records.layout import MAGIC_V2
 from odradek.storage.config.cleaner_config import NO_ROOM, OFFSET_MAP_BYTES_MAX, has_room
-from odradek.storage.config.config_def import ConfigError, ConfigValue
+from odradek.storage.config.config_def import ConfigError, ConfigValue, java_split
 from odradek.storage.config.log_config import check_broker_settings
 
 _HOST: Final = re.compile(r"[0-9a-zA-Z\-%._:]*")
@@ -198,12 +198,9 @@ def _check_unserved(values: Mapping[str, ConfigValue]) -> None:
         "process.roles is set, but this broker has no KRaft mode: it joins a ZooKeeper cluster (zookeeper.connect) or "
         "keeps the metadata itself.",
     )
-    controllers = cast("str | None", values["controller.listener.names"]) or ""
-    _require(
-        not controllers.rstrip(","),
-        "controller.listener.names must be empty when not running in KRaft mode: "
-        f"[{', '.join(controllers.rstrip(',').split(','))}]",
-    )
+    controllers = cast("str | None", values["controller.listener.names"])
+    names = java_split(controllers, ",") if controllers else []
+    _require(not names, f"controller.listener.names must be empty when not running in KRaft mode: [{', '.join(names)}]")
     for key in BROKER_CONFIG_KEYS.values():
         # `controller.listener.names=,` names no listener: Apache Kafka accepts it.
         is_default = values[key.name] in (key.default_value(), "") or key.name == "controller.listener.names"

@@ -17,7 +17,7 @@ from odradek.controller.admin.policies import AlterConfigMetadata, ConfigResourc
 from odradek.controller.loop_turns import in_turns, repeated_in_turns
 from odradek.controller.model import topic_names
 from odradek.controller.model.config_codes import AlterOperation, ConfigSource, ResourceType
-from odradek.controller.tree.metadata_tree import TreeError
+from odradek.controller.tree.metadata_tree import BadArguments, TreeError, check_path
 from odradek.controller.znodes import znodes
 from odradek.controller.znodes.config_nodes import change_entity_config, change_topic_config, no_topic
 from odradek.controller.znodes.znode_json import BadZnode
@@ -25,7 +25,7 @@ from odradek.protocol.codec.mapped import Mapped
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.made_once import FEW
 from odradek.protocol.messages.describe_configs import DescribeConfigsResourceResult, DescribeConfigsSynonym
-from odradek.storage.config.config_def import ConfigDef, ConfigError, ConfigType, parse_int32, to_text
+from odradek.storage.config.config_def import ConfigDef, ConfigError, ConfigType, java_split, parse_int32, to_text
 from odradek.storage.config.log_config import (
     TOPIC_CONFIG_SYNONYMS,
     TOPIC_CONFIGS,
@@ -68,12 +68,17 @@ class ResourceChanges(NamedTuple):
     changes: Sequence[ConfigChange]
 
 
+class RequestRefused(KafkaError):
+    """Refuses one resource, and with it the answers of all: what the request could alter is altered, as in Apache."""
+
+
 Outcome: TypeAlias = "KafkaError | ErrorPattern | None"
 """Of the changes of one resource: None or the error. That of one among many is without its name: `error_about`."""
 
 RequireRight = Callable[[ResourceChanges], None]
-"""Raises: KafkaError if the client may not alter the configs of the resource. A change of a broker's configs is
-validated before that is asked, a change of a topic's configs after it, as in Apache Kafka."""
+"""Raises: KafkaError if the client may not alter the configs of the resource, RequestRefused for client metrics. A
+change of a broker's configs is validated before that is asked, a change of a topic's configs after it, as in Apache
+Kafka."""
 
 AlterLoggers = Callable[[ResourceChanges], None]
 """Changes the levels of this broker's loggers. Raises: KafkaError."""
@@ -186,6 +191,7 @@ class ConfigAdmin:
         patterns = _patterns() if len(resources) > FEW else None
         at_most_once = KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
         repetitions = 0
+        whole: RequestRefused | None = None
         async for resource in in_turns(resources):
             if named_twice and (resource.resource_type, resource.resource_name) in named_twice:
                 repetitions += 1
@@ -199,6 +205,8 @@ class ConfigAdmin:
                     await self._alter(resource, validate_only, require_right, is_incremental=is_incremental)
             except (KafkaError, TreeError, BadZnode) as error:
                 refusal = error if isinstance(error, KafkaError) else KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+                if isinstance(error, RequestRefused):
+                    whole = whole or error.as_value()
                 logger.info(
                     "Error processing alter configs request for %s %s with keys %s: %r",
                     *(
@@ -214,7 +222,7 @@ class ConfigAdmin:
                 results.append(None)
         if repetitions:
             logger.info("A request to alter configs names resources more than once, in %d of its entries", repetitions)
-        return results
+        return results if whole is None else [whole for _ in results]
 
     async def _alter(
         self, resource: ResourceChanges, validate_only: bool, require_right: RequireRight, *, is_incremental: bool
@@ -226,6 +234,7 @@ class ConfigAdmin:
             case ResourceType.BROKER:
                 await self._alter_broker(resource, validate_only, require_right, is_incremental=is_incremental)
             case ResourceType.CLIENT_METRICS:
+                require_right(resource)
                 message = "AlterConfigs is only supported for topics and brokers, but resource type is CLIENT_METRICS"
                 raise KafkaError(ErrorCode.INVALID_REQUEST, message)
             case _:
@@ -235,8 +244,14 @@ class ConfigAdmin:
         topic = resource.resource_name
         if not topic:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+        path = znodes.entity_config_path(f"topics/{topic}")
+        if is_incremental:
+            try:
+                check_path(path)
+            except BadArguments as error:  # Apache reads the node before it looks for the topic
+                raise _invalid_value(ConfigResource("TOPIC", topic), str(error)) from error
         exists = self._has_topic(topic)
-        node = await self._client.get(znodes.entity_config_path(f"topics/{topic}")) if exists else None
+        node = await self._client.get(path) if exists else None
         existing = {} if node is None else znodes.decode_entity_config(node.data)
         base = existing if is_incremental else {}
         async for change in in_turns(resource.changes):
@@ -251,10 +266,7 @@ class ConfigAdmin:
             validate_topic_configs(configs, self._broker_settings(), existing)
         except KafkaError as error:
             if isinstance(error.__cause__, ConfigError):
-                raise KafkaError(
-                    error.code,
-                    f"Invalid config value for resource ConfigResource(type=TOPIC, name='{topic}'): {error.message}",
-                ) from error
+                raise _invalid_value(ConfigResource("TOPIC", topic), error.message) from error
             raise
         self._policies.validate_alter_config(_policy_metadata(ConfigResource("TOPIC", topic), resource.changes))
         if not validate_only:
@@ -280,14 +292,10 @@ class ConfigAdmin:
             try:
                 if name:
                     await self._broker_configs.reload_files(configs)
-            except ConfigError as error:
-                raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
-            logger.info("Updating %s with new configuration for %s", entity_path, sorted(configs))
-            try:
+                logger.info("Updating %s with new configuration for %s", entity_path, sorted(configs))
                 persistent = await self._broker_configs.to_persistent(configs, per_broker=bool(name))
-            except ConfigError as error:
-                message = f"Invalid config value for resource ConfigResource(type=BROKER, name='{name}'): {error}"
-                raise KafkaError(ErrorCode.INVALID_CONFIG, message) from error
+            except ConfigError as error:  # what `validate_change` refuses is INVALID_REQUEST, all after it is this
+                raise _invalid_value(ConfigResource("BROKER", name), str(error)) from error
             await change_entity_config(self._client, entity_path, persistent)
 
     def _own_id(self, name: str) -> int:
@@ -300,6 +308,11 @@ class ConfigAdmin:
                 ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {self._broker_id}, but received {name}"
             )
         return broker_id
+
+
+def _invalid_value(resource: ConfigResource, reason: str) -> KafkaError:
+    """What ZkAdminManager makes of a ConfigException and of an IllegalArgumentException."""
+    return KafkaError(ErrorCode.INVALID_CONFIG, f"Invalid config value for resource {resource}: {reason}")
 
 
 def _policy_metadata(resource: ConfigResource, changes: Sequence[ConfigChange]) -> AlterConfigMetadata:
@@ -350,11 +363,11 @@ def apply_changes(configs: Mapping[str, str], changes: Sequence[ConfigChange], d
                 result.pop(change.name, None)
             case AlterOperation.APPEND:
                 current = _current_list(change.name, result, definition, "append")
-                added = [item for item in value.split(",") if item not in current]
+                added = [item for item in java_split(value, ",") if item not in current]
                 result[change.name] = ",".join(current + added)
             case AlterOperation.SUBTRACT:
                 current = _current_list(change.name, result, definition, "subtract")
-                for item in value.split(","):
+                for item in java_split(value, ","):
                     if item in current:
                         current.remove(item)
                 result[change.name] = ",".join(current)
@@ -370,7 +383,7 @@ def _current_list(name: str, configs: Mapping[str, str], definition: ConfigDef, 
     if key.type is not ConfigType.LIST:
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"Config value {verb} is not allowed for config key: {name}")
     text = configs[name] if name in configs else to_text(key.default_value())
-    return text.split(",") if text else []
+    return java_split(text, ",") if text else []
 
 
 def describe_topic_configs(

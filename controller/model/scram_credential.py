@@ -7,7 +7,11 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import NamedTuple, Self
+from typing import Final, NamedTuple, Self
+
+from odradek.storage.config.config_def import java_split, parse_int32
+
+_NAMES: Final = {"salt", "stored_key", "server_key", "iterations"}
 
 
 class ScramCredential(NamedTuple):
@@ -20,17 +24,22 @@ class ScramCredential(NamedTuple):
 
     @classmethod
     def of_text(cls, text: str) -> Self:
-        """Parse a value of `/config/users`. Raises: ValueError, without the text, which is a secret."""
-        values = dict(part.split("=", 1) for part in text.split(",") if "=" in part)
-        if len(values) != len(text.split(",")) or set(values) != {"salt", "stored_key", "server_key", "iterations"}:
+        """Parse a value of `/config/users`. Raises: ValueError, without the text, which is a secret.
+
+        Kafka: ScramCredentialUtils.credentialFromString.
+        """
+        parts = [part.partition("=") for part in java_split(text, ",")]
+        values = {name: value for name, _, value in parts}  # of a name that stands twice the last one counts
+        iterations = parse_int32(values.get("iterations", ""))
+        if iterations is None or set(values) != _NAMES or not all(equals for _, equals, _ in parts):
             raise ValueError("Credentials not valid")
         try:
             salt, stored_key, server_key = (
                 base64.b64decode(values[name], validate=True) for name in ("salt", "stored_key", "server_key")
             )
-            return cls(salt, stored_key, server_key, int(values["iterations"]))
         except (binascii.Error, ValueError):
             raise ValueError("Credentials not valid") from None
+        return cls(salt, stored_key, server_key, iterations)
 
     def to_text(self) -> str:
         """The value of `/config/users`, byte for byte as Apache Kafka writes it."""

@@ -312,20 +312,39 @@ def parent_path(path: str) -> str:
     return path[: path.rindex("/")] or "/"
 
 
-_INVALID_CHARACTER: Final = re.compile("[\\0-\\x1f\\x7f-\\x9f\\ud800-\\uf8ff\\ufff0-\\U0010ffff]")
+_INVALID: Final = "[\\0-\\x1f\\x7f-\\x9f\\ud800-\\uf8ff\\ufff0-\\U0010ffff]"
 """ZooKeeper's rule for UTF-16: no control characters, surrogates, private use, or anything above U+FFEF."""
+_INVALID_CHARACTER: Final = re.compile(_INVALID)
+_REFUSED: Final = re.compile(
+    rf"(?<=/)(?:(?P<empty>/)|\.?(?P<relative>\.)(?=/|\Z))|(?P<null>\0)|(?P<invalid>{_INVALID})"
+)
+"""What ZooKeeper refuses in a path. The last character is the one that it names."""
+_REASONS: Final = {
+    "empty": "empty node name specified",
+    "relative": "relative paths not allowed",
+    "null": "null character not allowed",
+    "invalid": "invalid character",
+}
 
 
 def check_path(path: str, *, is_sequential: bool = False) -> None:
-    """Raise BadArguments if ZooKeeper would not accept the path."""
+    """Raise BadArguments, with ZooKeeper's message, if ZooKeeper would not accept the path.
+
+    ZooKeeper: PathUtils.validatePath.
+    """
     if is_sequential:
         path += "1"
     if path == "/":
         return
-    if not path.startswith("/") or path.endswith("/"):
-        raise BadArguments(path, f"Invalid path {path!r}: it must begin with a slash and not end with one")
-    if _INVALID_CHARACTER.search(path):
-        raise BadArguments(path, f"Invalid path {path!r}: bad character")
-    for name in path[1:].split("/"):
-        if name in ("", ".", ".."):
-            raise BadArguments(path, f"Invalid path {path!r}: bad node name {name!r}")
+    if not path:
+        raise BadArguments(path, "Path length must be > 0")
+    if not path.startswith("/"):
+        raise BadArguments(path, "Path must start with / character")
+    if path.endswith("/"):
+        raise BadArguments(path, "Path must not end with / character")
+    if "//" not in path and "/." not in path and _INVALID_CHARACTER.search(path) is None:
+        return  # most paths; the search below takes longer
+    refused = _REFUSED.search(path)
+    if refused is not None:
+        reason = _REASONS[refused.lastgroup or ""]
+        raise BadArguments(path, f'Invalid path string "{path}" caused by {reason} @{refused.end() - 1}')

@@ -55,7 +55,7 @@ def handle(broker: Services, ctx: RequestContext, request: MetadataRequest) -> S
     all_topics = request.topics is None or (version == 0 and not request.topics)
     requested = () if request.topics is None else request.topics
     if not all_topics:
-        yield from _check_topics(requested, version)
+        yield from _check_version(requested, version)
     cache = broker.metadata_cache
     ids: dict[bytes, None] = {}
     if not all_topics:
@@ -78,7 +78,8 @@ def handle(broker: Services, ctx: RequestContext, request: MetadataRequest) -> S
                 names.append(name)
     else:
         different = yield from distinct(topic.name for topic in requested)
-        different.pop(None, None)
+        if None in different:  # a topic without a name and without an id, which does not count beside an id
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
         names = cast("list[str]", list(different))
         del different
     refused: list[MetadataResponseTopic] = []
@@ -116,20 +117,18 @@ def handle(broker: Services, ctx: RequestContext, request: MetadataRequest) -> S
     ctx.reply(response)
 
 
-def _check_topics(requested: Sequence[MetadataRequestTopic], version: int) -> Steps:
-    """Raises: KafkaError if a topic has neither a name nor an id, or an id in a version without ids."""
-    if version < FIRST_TOPIC_ID_VERSION:
-        for topic in requested:
-            yield None
-            if topic.name is None:
-                raise KafkaError(ErrorCode.INVALID_REQUEST, f"Topic name can not be null for version {version}")
-            if topic.topic_id != ZERO_UUID:
-                raise KafkaError(
-                    ErrorCode.INVALID_REQUEST, f"Topic IDs are not supported in requests for version {version}"
-                )
-    unnamed = yield from listed(topic.name is None and topic.topic_id == ZERO_UUID for topic in requested)
-    if any(unnamed):
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # a topic without a name and without an id
+def _check_version(requested: Sequence[MetadataRequestTopic], version: int) -> Steps:
+    """Raises: KafkaError if a topic has no name, or an id, in a version without ids."""
+    if version >= FIRST_TOPIC_ID_VERSION:
+        return
+    for topic in requested:
+        yield None
+        if topic.name is None:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Topic name can not be null for version {version}")
+        if topic.topic_id != ZERO_UUID:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, f"Topic IDs are not supported in requests for version {version}"
+            )
 
 
 def _undescribed(broker: Services, name: str, *, by_id: bool) -> MetadataResponseTopic:

@@ -34,7 +34,7 @@ from odradek.controller.tree.metadata_tree import TreeError
 from odradek.controller.znodes import acl_nodes
 from odradek.controller.znodes.znode_json import BadZnode
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.storage.config.config_def import ConfigError
+from odradek.storage.config.config_def import ConfigError, java_split
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,7 +84,7 @@ class AclAuthorizer(Authorizer):
     def configure(self, configs: Mapping[str, str]) -> None:
         """Read the keys of the configuration file. Raises: ConfigError."""
         users, everyone = configs.get(SUPER_USERS, ""), configs.get(ALLOW_EVERYONE, "false").strip().lower()
-        names = users.rstrip(";").split(";") if users.strip(";") else []  # Java's split drops empty texts at the end
+        names = java_split(users, ";") if users else []
         try:
             self._super_users = frozenset(check_principal(name.strip()) for name in names)
         except ValueError as error:

@@ -107,6 +107,8 @@ def test_allowed_paths_are_compared_without_dots(tmp_path: Path, caplog: pytest.
     for outside in (f"{tmp_path}/mounted-too", f"{tmp_path}/mounted/../mounted-too", str(tmp_path), "mounted"):
         assert resolved(variable % outside, mounted) == variable % outside
         assert f"The path {outside} is not allowed to be accessed" in caplog.messages
+    nothing = {"config.providers.directory.param.allowed.paths": ","}
+    assert resolved(variable % f"{tmp_path}/mounted", nothing) == variable % f"{tmp_path}/mounted"
 
 
 @pytest.mark.parametrize(("path", "reason"), [("relative", "is not absolute"), ("/not/there", "does not exist")])

@@ -64,6 +64,8 @@ class _BrokerConfigs:
     async def check_stores(self, configs: Mapping[str, str], *, per_broker: bool) -> None: ...
 
     async def reload_files(self, configs: Mapping[str, str]) -> None:
+        if "bad-file" in configs:
+            raise ConfigError("Validation of dynamic config update of SSLFactory failed: no key")
         self.reloaded.append(dict(configs))
 
     async def to_persistent(self, configs: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
@@ -136,6 +138,12 @@ async def test_incremental_alter_changes_key_by_key() -> None:
             "The topic 'none' does not exist.",
         ),
         (
+            changes(TOPIC, "..", ConfigChange("no.such", "1", SUBTRACT)),
+            ErrorCode.INVALID_CONFIG,
+            "Invalid config value for resource ConfigResource(type=TOPIC, name='..'): "
+            'Invalid path string "/config/topics/.." caused by relative paths not allowed @16',
+        ),
+        (
             changes(TOPIC, "t", ConfigChange("retention.ms", "x")),
             ErrorCode.INVALID_CONFIG,
             "Invalid config value for resource ConfigResource(type=TOPIC, name='t'): "
@@ -182,23 +190,24 @@ async def test_incremental_alter_changes_key_by_key() -> None:
             ErrorCode.INVALID_REQUEST,
             "Unexpected broker id, expected 0, but received 7",
         ),
-        (
-            changes(BROKER, "x", ConfigChange("log.cleaner.threads", "1")),
-            ErrorCode.INVALID_REQUEST,
-            "Node id must be an integer, but it is: x",
-        ),
         *(
             (
                 changes(BROKER, name, ConfigChange("log.cleaner.threads", "1")),
                 ErrorCode.INVALID_REQUEST,
                 f"Node id must be an integer, but it is: {name}",
             )
-            for name in (" 0 ", "0_0", "2147483648")
+            for name in ("x", " 0 ", "0_0", "2147483648")
         ),
         (
             changes(BROKER, "0", ConfigChange("bad", "1")),
             ErrorCode.INVALID_REQUEST,
             "Cannot update these configs dynamically: Set(bad)",
+        ),
+        (
+            changes(BROKER, "0", ConfigChange("bad-file", "1")),
+            ErrorCode.INVALID_CONFIG,
+            "Invalid config value for resource ConfigResource(type=BROKER, name='0'): "
+            "Validation of dynamic config update of SSLFactory failed: no key",
         ),
     ],
 )
@@ -310,6 +319,11 @@ def test_lists_grow_and_shrink() -> None:
     assert apply("delete,compact", APPEND, {"cleanup.policy": "compact"}) == "compact,delete"
     assert apply("delete", SUBTRACT, {"cleanup.policy": "delete,compact"}) == "compact"
     assert apply("delete", SUBTRACT, {}) == ""
+    assert apply("compact,", APPEND, {"cleanup.policy": "delete,"}) == "delete,compact"
+    assert apply(",", APPEND, {"cleanup.policy": "delete"}) == "delete"
+    assert apply("", APPEND, {"cleanup.policy": "delete"}) == "delete,", "an empty text has one part, which is empty"
+    assert apply("compact,,", SUBTRACT, {"cleanup.policy": "delete,compact,"}) == "delete"
+    assert apply("delete", SUBTRACT, {"cleanup.policy": ","}) == ""
 
 
 class Synonym(NamedTuple):

@@ -10,7 +10,7 @@ from odradek.controller.admin import scram_credentials
 from odradek.controller.admin.scram_credentials import describe_scram_credentials
 from odradek.controller.loop_turns import ITEMS_A_TURN
 from odradek.controller.znodes.metadata_client import MetadataClient
-from odradek.protocol.errors import ErrorCode
+from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode, KafkaError
 from tests.support.async_test import async_test
 from tests.support.in_process import metadata_client
 from tests.support.in_process.loop_turns import most_in_a_turn
@@ -23,6 +23,7 @@ CONFIGS = {
     "quota-only": {"producer_byte_rate": "1"},
     "<default>": {"producer_byte_rate": "1"},
 }
+UNREADABLE = (ErrorCode.UNKNOWN_SERVER_ERROR, DEFAULT_MESSAGES[ErrorCode.UNKNOWN_SERVER_ERROR])
 
 
 def opened() -> AbstractAsyncContextManager[MetadataClient]:
@@ -44,17 +45,37 @@ async def test_all_that_have_any_are_told_by_name() -> None:
                 ("b@c", {1: 4096, 2: 8192}),
                 ("broken", {}),
             ]
-            assert found[2].error is not None
-            assert found[2].error.code is ErrorCode.UNKNOWN_SERVER_ERROR
+            assert isinstance(found[2].error, KafkaError)
+            assert (found[2].error.code, found[2].error.message) == UNREADABLE
 
 
 @async_test
-async def test_a_name_that_two_nodes_have_is_told_twice() -> None:
+async def test_a_name_that_two_nodes_have_is_told_once() -> None:
     """Another program may write `+` for a space, where Kafka writes `%20`."""
     nodes = {"a+b": {"SCRAM-SHA-256": CREDENTIAL.format(4096)}, "a%20b": {"SCRAM-SHA-256": CREDENTIAL.format(5000)}}
     async with metadata_client.opened({f"users/{node}": config for node, config in nodes.items()}) as client:
         found = await described(client, None)
-        assert sorted((one.user, one.iterations[1]) for one in found) == [("a b", 4096), ("a b", 5000)]
+        assert [one.user for one in found] == ["a b"]
+        assert found[0].iterations[1] in (4096, 5000)
+
+
+@async_test
+async def test_a_user_whose_node_cannot_be_read_fails_alone() -> None:
+    """`.` is no name of a node; the values of `bad` are no texts."""
+    bad = {"/config/users/bad": b'{"version":1,"config":{"SCRAM-SHA-256":1}}'}
+    configs = {"users/a": CONFIGS["a"], "users/broken": CONFIGS["broken"]}
+    async with metadata_client.opened(configs, bad) as client:
+        *refused, (user, iterations, error) = await described(client, [".", "..", "bad", "broken", "a"])
+        assert [one.error and (one.error.code, one.error.message) for one in refused] == [UNREADABLE] * 4
+        assert (user, iterations, error) == ("a", {1: 5000}, None)
+
+
+@pytest.mark.parametrize("text", ["iterations=4096", CREDENTIAL.format("4_096"), CREDENTIAL.format(4096) + ",more=1"])
+@async_test
+async def test_a_credential_has_four_values(text: str) -> None:
+    async with metadata_client.opened({"users/a": {"SCRAM-SHA-512": text}}) as client:
+        (found,) = await described(client, ["a"])
+        assert (found.iterations, found.error and found.error.code) == ({}, ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 @async_test

@@ -459,6 +459,18 @@ async def test_refused_partitions(topic: CreatePartitionsTopic, code: ErrorCode,
 
 
 @async_test
+async def test_adding_partitions_to_a_topic_that_zookeeper_has_no_path_for_fails_alone() -> None:
+    names = ("..", "", "t")
+    async with controller_cluster() as cluster:
+        await cluster.start(0)
+        await cluster.create("t", {0: [0]})
+        topics = [CreatePartitionsTopic(name=name, count=2, assignments=None) for name in names]
+        added = await cluster.admin().create_partitions(topics, timeout_ms=1000)
+        codes = [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.NONE]
+        assert [added[name].error_code for name in names] == codes
+
+
+@async_test
 async def test_partitions_with_a_manual_assignment() -> None:
     async with controller_cluster() as cluster:
         await cluster.start(0)

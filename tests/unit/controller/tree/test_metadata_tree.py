@@ -10,15 +10,34 @@ def test_parent_path(path: str, parent: str) -> None:
     assert parent_path(path) == parent
 
 
-@pytest.mark.parametrize("path", ["/", "/a", "/a/b-c_d.e", "/a/<default>", "/a/with space", "/ä"])
+GOOD_PATHS = ["/", "/a", "/a/b-c_d.e", "/a/<default>", "/a/with space", "/ä", "/.a", "/a/...", "/a../b."]
+
+
+@pytest.mark.parametrize("path", GOOD_PATHS)
 def test_good_paths(path: str) -> None:
     check_path(path)
 
 
-@pytest.mark.parametrize("path", ["", "a", "/a/", "//", "/a//b", "/.", "/a/..", "/a\n"])
-def test_bad_paths(path: str) -> None:
-    with pytest.raises(BadArguments):
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("", "Path length must be > 0"),
+        ("a", "Path must start with / character"),
+        ("/a/", "Path must not end with / character"),
+        ("//", "Path must not end with / character"),
+        ("/a//b/..", 'Invalid path string "/a//b/.." caused by empty node name specified @3'),
+        ("/.", 'Invalid path string "/." caused by relative paths not allowed @1'),
+        ("/a/..", 'Invalid path string "/a/.." caused by relative paths not allowed @4'),
+        ("/a/../b", 'Invalid path string "/a/../b" caused by relative paths not allowed @4'),
+        ("/a\0b", 'Invalid path string "/a\0b" caused by null character not allowed @2'),
+        ("/a/..\n", 'Invalid path string "/a/..\n" caused by invalid character @5'),
+    ],
+)
+def test_bad_paths(path: str, message: str) -> None:
+    """The messages are those of `PathUtils.validatePath`."""
+    with pytest.raises(BadArguments) as refused:
         check_path(path)
+    assert str(refused.value) == message
 
 
 @pytest.mark.parametrize("character", ["\x20", "\xa0", "\u200b", "\u3000", "\ud7ff", "\uf900", "\uffef"])

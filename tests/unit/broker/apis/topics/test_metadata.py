@@ -103,6 +103,14 @@ def test_once_an_id_is_given_names_do_not_count(broker: InProcessBroker) -> None
     assert errors(response) == {"t": NONE}
 
 
+def test_a_topic_without_name_and_id_counts_only_where_no_id_is_given(broker: InProcessBroker) -> None:
+    nothing = {"name": None, "topic_id": ZERO_UUID}
+    assert errors(metadata(broker, [nothing, {"name": None, "topic_id": broker.topic_id("t")}])) == {"t": NONE}
+    for asked in ([nothing], [{"name": "t"}, nothing]):
+        response = metadata(broker, asked)
+        assert {topic.error_code for topic in response.topics} == {ErrorCode.UNKNOWN_SERVER_ERROR}
+
+
 @pytest.mark.parametrize("version", [10, 11])
 @pytest.mark.parametrize("by_id", [True, False])
 def test_ids_and_null_names_are_refused_before_version_12(broker: InProcessBroker, version: int, by_id: bool) -> None:
