@@ -15,6 +15,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Final
 
+from odradek.protocol.java_split import java_split
 from odradek.protocol.records.layout import MAGIC_V0, MAGIC_V1, MAGIC_V2
 
 
@@ -222,10 +223,8 @@ class MetadataVersion(IntEnum):
     @classmethod
     def of_text(cls, text: str) -> MetadataVersion:
         """The version that a text names. Raises: ValueError."""
-        parts = text.split(".")
+        parts = java_split(text, ".")
         length = 3 if text.startswith("0.") else 2
-        while len(parts) > 1 and not parts[-1]:
-            parts.pop()  # Java's split drops empty parts at the end
         key = text if len(parts) <= length else ".".join(parts[:length])
         found = _BY_TEXT.get(key)
         if found is None:

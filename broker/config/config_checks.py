@@ -18,11 +18,12 @@ from odradek.broker.config.keys.not_served.effects import refusal
 from odradek.broker.config.keys.replication import RACK_AWARE_REPLICA_SELECTOR
 from odradek.broker.config.listeners import Listeners
 from odradek.controller.model.broker_info import SASL_PROTOCOLS
+from odradek.protocol.java_split import java_split
 from odradek.protocol.metadata_version import OLDEST_BETWEEN_BROKERS, MetadataVersion
 from odradek.protocol.records.compression import CompressionType
 from odradek.protocol.records.layout import MAGIC_V2
 from odradek.storage.config.cleaner_config import NO_ROOM, OFFSET_MAP_BYTES_MAX, has_room
-from odradek.storage.config.config_def import ConfigError, ConfigValue, java_split
+from odradek.storage.config.config_def import ConfigError, ConfigValue
 from odradek.storage.config.log_config import check_broker_settings
 
 _HOST: Final = re.compile(r"[0-9a-zA-Z\-%._:]*")
@@ -199,7 +200,7 @@ def _check_unserved(values: Mapping[str, ConfigValue]) -> None:
         "keeps the metadata itself.",
     )
     controllers = cast("str | None", values["controller.listener.names"])
-    names = java_split(controllers, ",") if controllers else []
+    names = java_split(controllers) if controllers else []
     _require(not names, f"controller.listener.names must be empty when not running in KRaft mode: [{', '.join(names)}]")
     for key in BROKER_CONFIG_KEYS.values():
         # `controller.listener.names=,` names no listener: Apache Kafka accepts it.

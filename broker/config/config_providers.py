@@ -25,7 +25,8 @@ from odradek.broker.config.config_keys import CONFIG_PROVIDERS
 from odradek.broker.config.keys.validators import split_class_path
 from odradek.broker.config.python_class import new_instance
 from odradek.protocol.expressions import compile_expression
-from odradek.storage.config.config_def import ConfigError, java_split
+from odradek.protocol.java_split import java_split
+from odradek.storage.config.config_def import ConfigError
 from odradek.storage.disk.properties_file import parse_properties
 
 _PACKAGE: Final = "org.apache.kafka.common.config.provider."
@@ -126,7 +127,7 @@ class AllowedPaths:
         """None if every path is allowed. Raises ConfigError for a path that is relative or does not exist."""
         if not text:
             return None
-        paths = [_normalized(path) for path in java_split(text, ",")]
+        paths = [_normalized(path) for path in java_split(text)]
         for path in paths:
             if not path.startswith("/"):
                 raise ConfigError(f"Path {path} is not absolute")

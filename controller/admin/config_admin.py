@@ -23,9 +23,10 @@ from odradek.controller.znodes.config_nodes import change_entity_config, change_
 from odradek.controller.znodes.znode_json import BadZnode
 from odradek.protocol.codec.mapped import Mapped
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.java_split import java_split
 from odradek.protocol.made_once import FEW
 from odradek.protocol.messages.describe_configs import DescribeConfigsResourceResult, DescribeConfigsSynonym
-from odradek.storage.config.config_def import ConfigDef, ConfigError, ConfigType, java_split, parse_int32, to_text
+from odradek.storage.config.config_def import ConfigDef, ConfigError, ConfigType, parse_int32, to_text
 from odradek.storage.config.log_config import (
     TOPIC_CONFIG_SYNONYMS,
     TOPIC_CONFIGS,
@@ -363,11 +364,11 @@ def apply_changes(configs: Mapping[str, str], changes: Sequence[ConfigChange], d
                 result.pop(change.name, None)
             case AlterOperation.APPEND:
                 current = _current_list(change.name, result, definition, "append")
-                added = [item for item in java_split(value, ",") if item not in current]
+                added = [item for item in java_split(value) if item not in current]
                 result[change.name] = ",".join(current + added)
             case AlterOperation.SUBTRACT:
                 current = _current_list(change.name, result, definition, "subtract")
-                for item in java_split(value, ","):
+                for item in java_split(value):
                     if item in current:
                         current.remove(item)
                 result[change.name] = ",".join(current)
@@ -383,7 +384,7 @@ def _current_list(name: str, configs: Mapping[str, str], definition: ConfigDef, 
     if key.type is not ConfigType.LIST:
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"Config value {verb} is not allowed for config key: {name}")
     text = configs[name] if name in configs else to_text(key.default_value())
-    return java_split(text, ",") if text else []
+    return java_split(text) if text else []
 
 
 def describe_topic_configs(

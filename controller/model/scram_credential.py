@@ -9,7 +9,8 @@ import base64
 import binascii
 from typing import Final, NamedTuple, Self
 
-from odradek.storage.config.config_def import java_split, parse_int32
+from odradek.protocol.java_split import java_split
+from odradek.storage.config.config_def import parse_int32
 
 _NAMES: Final = {"salt", "stored_key", "server_key", "iterations"}
 
@@ -28,7 +29,7 @@ class ScramCredential(NamedTuple):
 
         Kafka: ScramCredentialUtils.credentialFromString.
         """
-        parts = [part.partition("=") for part in java_split(text, ",")]
+        parts = [part.partition("=") for part in java_split(text)]
         values = {name: value for name, _, value in parts}  # of a name that stands twice the last one counts
         iterations = parse_int32(values.get("iterations", ""))
         if iterations is None or set(values) != _NAMES or not all(equals for _, equals, _ in parts):

@@ -146,14 +146,6 @@ def split_list(text: str) -> list[str]:
     return [element.strip() for element in text.split(",")]
 
 
-def java_split(text: str, separator: str) -> list[str]:
-    """The parts that Java's `String.split` gives: without empty parts at the end, and one empty part for no text."""
-    if not text:
-        return [""]
-    kept = text.rstrip(separator)
-    return kept.split(separator) if kept else []
-
-
 def parse_type(name: str, text: str, config_type: ConfigType) -> ConfigValue:
     """Parse a text as a value of the type. Raises ConfigError. Kafka: ConfigDef.parseType."""
     trimmed = text.strip()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from odradek.protocol.java_split import java_split
 from odradek.storage.config.config_def import ConfigError, ConfigValue, parse_integer
 
 PORT_MAX: Final = 65535
@@ -82,7 +83,7 @@ class QuorumVoters:
 
     def _check(self, name: str, entry: str) -> None:
         form = "Each entry should be in the form `{id}@{host}:{port}`."
-        parts = entry.rstrip("@").split("@")  # Java's split drops empty elements at the end
+        parts = java_split(entry, "@")
         if len(parts) != 2:
             raise ConfigError(f"Invalid configuration value for {name}. {form}")
         voter_id = parse_integer(parts[0])

@@ -34,7 +34,8 @@ from odradek.controller.tree.metadata_tree import TreeError
 from odradek.controller.znodes import acl_nodes
 from odradek.controller.znodes.znode_json import BadZnode
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.storage.config.config_def import ConfigError, java_split
+from odradek.protocol.java_split import java_split
+from odradek.storage.config.config_def import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

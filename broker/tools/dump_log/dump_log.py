@@ -20,7 +20,6 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.tools.command.comma_list import split
 from odradek.broker.tools.command.help_format import HelpFormat
 from odradek.broker.tools.command.output import Form, Output
 from odradek.broker.tools.command.terminal_text import write
@@ -39,6 +38,7 @@ from odradek.broker.tools.dump_log.record_decoders import STRING_DECODER, Record
 from odradek.broker.tools.dump_log.rows import JsonRows, TextRows
 from odradek.broker.tools.hash_order import order_of_names
 from odradek.protocol.errors import KafkaError
+from odradek.protocol.java_split import java_split
 from odradek.storage.log_files import (
     INDEX_FILE_SUFFIX,
     SNAPSHOT_FILE_SUFFIX,
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str]) -> int:
     dump = _Dump(options, rows, partial(write, sys.stderr))
     try:
         try:
-            for name in split(options.files):
+            for name in java_split(options.files):
                 dump.file(file_path(name))
             sys.stdout.flush()
             dump.print_findings()

@@ -57,7 +57,7 @@ NEVER_NEEDED = {
 }
 """Of the standard library and of others: what comes in by accident. asyncio itself loads ssl and concurrent.futures."""
 
-MODULES_MAX = 370
+MODULES_MAX = 371
 MESSAGE_MODULES_MAX = 28
 """Of the messages of over eighty APIs: those whose classes the parts of a broker that are always there work with."""
 

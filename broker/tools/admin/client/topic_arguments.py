@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from odradek.broker.tools.command.comma_list import split
 from odradek.broker.tools.command.failures import CommandFailed, check
+from odradek.protocol.java_split import java_split
 from odradek.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def parse_partitions(argument: str) -> list[TopicPartition]:
     topic, _, partitions = argument.partition(":")
     if not topic or not partitions or ":" in partitions:
         raise CommandFailed(f"Invalid topic arg '{argument}', expected topic name and partitions")
-    numbers = split(partitions)
+    numbers = java_split(partitions)
     for partition in numbers:
         if not partition.isascii() or not partition.isdecimal():
             raise CommandFailed(f"Invalid partition '{partition}' specified in topic arg '{argument}'")

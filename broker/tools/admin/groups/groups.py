@@ -15,8 +15,8 @@ from odradek.broker.tools.admin.client.admin_client import run
 from odradek.broker.tools.admin.groups.group_listing import list_groups
 from odradek.broker.tools.command.arguments import add_actions, add_client_options, command_parser
 from odradek.broker.tools.command.columns import column_lines, widest
-from odradek.broker.tools.command.comma_list import split
 from odradek.broker.tools.command.failures import CommandFailed
+from odradek.protocol.java_split import java_split
 
 if TYPE_CHECKING:
     import argparse
@@ -200,7 +200,7 @@ def _values(text: str | None, known: Sequence[str], what: str) -> list[str]:
     if not text:
         return []
     spelled: Mapping[str, str] = {value.lower(): value for value in known}
-    wanted = [value.strip().lower() for value in split(text)]
+    wanted = [value.strip().lower() for value in java_split(text)]
     if any(value not in spelled for value in wanted):
         raise CommandFailed(f"Invalid {what} list '{text}'. Valid {what.rstrip('s')}s are: {', '.join(known)}")
     return [spelled[value] for value in wanted]

@@ -12,9 +12,10 @@ import re
 from collections.abc import Callable, Container
 from typing import Final
 
-from odradek.broker.tools.command.comma_list import integers, split
+from odradek.broker.tools.command.comma_list import integers
 from odradek.broker.tools.command.failures import CommandFailed
 from odradek.protocol.expressions import compile_expression
+from odradek.protocol.java_split import java_split
 from odradek.protocol.topic_partition import TopicPartition
 
 Selects = Callable[[TopicPartition], bool]
@@ -25,7 +26,7 @@ _PARTITION_MAX: Final = 0x7FFFFFFF
 
 def selects_any_of(patterns: str) -> Selects:
     """Whether one of the patterns selects a partition. Raises: CommandFailed for a pattern that is not valid."""
-    rules = [_rule(text) for text in split(patterns)]
+    rules = [_rule(text) for text in java_split(patterns)]
     return lambda tp: any(rule(tp) for rule in rules)
 
 

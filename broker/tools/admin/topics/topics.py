@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Final
 from odradek.broker.tools.admin.client.admin_client import run
 from odradek.broker.tools.admin.topics.topic_selection import OVERRIDES, REPORTS, select
 from odradek.broker.tools.command.arguments import add_actions, add_client_options, command_parser
-from odradek.broker.tools.command.comma_list import integers, split
+from odradek.broker.tools.command.comma_list import integers
 from odradek.protocol.codec.primitives import ZERO_UUID, uuid_from_text
+from odradek.protocol.java_split import java_split
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -132,7 +133,7 @@ def _misuse(options: argparse.Namespace) -> str | None:
 
 def parse_assignment(text: str) -> Assignment:
     """`0:1,1:2`: the replicas of partition 0, then of partition 1."""
-    assignment = [integers(replicas, ":") for replicas in split(text)]
+    assignment = [integers(replicas, ":") for replicas in java_split(text)]
     for partition, replicas in enumerate(assignment):
         if len(set(replicas)) < len(replicas):
             raise argparse.ArgumentTypeError(f"Partition replica lists may not contain duplicate entries: {replicas}")

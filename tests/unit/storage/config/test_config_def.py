@@ -20,7 +20,6 @@ from odradek.storage.config.config_def import (
     ValidString,
     at_least,
     between,
-    java_split,
     parse_int32,
     parse_int64,
     parse_type,
@@ -94,14 +93,6 @@ def test_numbers_with_a_fraction(text: str, value: float | None) -> None:
 def test_elements_of_a_list() -> None:
     assert split_list(" a ,\tb b,,c") == ["a", "b b", "", "c"]
     assert split_list("") == [""]
-
-
-@pytest.mark.parametrize(
-    ("text", "parts"),
-    [("", [""]), (",", []), (",,", []), ("a", ["a"]), ("a,b,,", ["a", "b"]), (",a,,b", ["", "a", "", "b"])],
-)
-def test_java_drops_empty_parts_at_the_end(text: str, parts: list[str]) -> None:
-    assert java_split(text, ",") == parts
 
 
 @pytest.mark.parametrize("type_", [ConfigType.INT, ConfigType.SHORT, ConfigType.LONG])

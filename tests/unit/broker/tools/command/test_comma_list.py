@@ -2,23 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.broker.tools.command.comma_list import integers, split
-
-
-@pytest.mark.parametrize(
-    ("text", "items"),
-    [
-        ("a", ["a"]),
-        ("a,b", ["a", "b"]),
-        ("a,b,,", ["a", "b"]),
-        (",a", ["", "a"]),
-        ("a,,b", ["a", "", "b"]),
-        ("", [""]),
-        (",", []),
-    ],
-)
-def test_items_are_those_of_java(text: str, items: list[str]) -> None:
-    assert split(text) == items
+from odradek.broker.tools.command.comma_list import integers
 
 
 def test_numbers() -> None:
