@@ -447,6 +447,7 @@ def _shortcuts(parsed: argparse.Namespace) -> list[str]:
     """--port, --host, --data and --as-version as overrides."""
     from odradek.broker.config.broker_config import AS_VERSION
     from odradek.broker.machine.startup_error import StartupError
+    from odradek.controller.model.broker_info import format_address
 
     given = {override.partition("=")[0].strip() for override in parsed.override}
     shortcuts = []
@@ -455,7 +456,7 @@ def _shortcuts(parsed: argparse.Namespace) -> list[str]:
             raise StartupError("--port and --host contradict --override listeners=...")
         host = parsed.host or "127.0.0.1"
         port = 9092 if parsed.port is None else parsed.port
-        shortcuts.append(f"listeners=PLAINTEXT://{f'[{host}]' if ':' in host else host}:{port}")
+        shortcuts.append(f"listeners=PLAINTEXT://{format_address(host, port)}")
     if parsed.data is not None:
         if given & {"log.dirs", "log.dir"}:
             raise StartupError("--data contradicts --override log.dirs=...")

@@ -10,19 +10,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 from odradek.testing.assertions.broker_assertions import AsyncBrokerAssertions
+from odradek.testing.broker import Broker
 from odradek.testing.clock import AsyncBrokerClock
 from odradek.testing.first_imports import without_collections
-from odradek.testing.node.making import make_node
-from odradek.testing.node.ports import BrokerStopped, Node, Started
-from odradek.testing.node.questions import lifecycle  # noqa: F401 - registers its questions
-from odradek.testing.node.settings import broker_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
 
     from odradek.testing.async_faults import AsyncBrokerFaults
-    from odradek.testing.broker import Broker
     from odradek.testing.node.settings import SettingValue
 
 
@@ -33,36 +29,31 @@ class AsyncBroker(AsyncBrokerAssertions):
         self, config: Mapping[str, SettingValue] | None = None, *, own_process: bool = False, **configs: SettingValue
     ) -> None:
         """As `Broker`."""
-        self._settings = broker_settings(config, configs)
-        self._own_process = own_process
-        self._node: Node | None = None
-        self._started: Started | None = None
+        self._broker = Broker(config, own_process=own_process, **configs)
 
     @classmethod
     def of(cls, broker: Broker) -> AsyncBroker:
-        """The same running broker for coroutines; `broker` stops it."""
+        """The same broker for coroutines: who starts or stops one of the two starts or stops the other."""
         other = cls()
-        other._node, other._started = broker._node, broker._started
+        other._broker = broker
         return other
 
     async def start(self) -> Self:
         """Start; clients are served when it returns. Raises: StartupError with one line that says why it cannot."""
-        if self._node is not None:
-            raise RuntimeError("the broker has been started already")
-        try:
-            with without_collections("odradek.broker.server"):
-                self._node = make_node(self._settings, own_process=self._own_process)
-                self._started = await asyncio.wrap_future(self._node.start())
-        except BaseException:
-            await self.stop()
-            raise
+        with without_collections("odradek.broker.server"):
+            starting = self._broker._start_soon()
+            try:
+                self._broker._serves(await asyncio.wrap_future(starting))
+            except BaseException:
+                await self.stop()
+                raise
         return self
 
     async def stop(self) -> None:
         """Stop and remove the data. Does nothing if the broker does not run."""
-        node, self._node, self._started = self._node, None, None
-        if node is not None:
-            await asyncio.wrap_future(node.stop())
+        stopping = self._broker._stop_soon()
+        if stopping is not None:
+            await asyncio.wrap_future(stopping)
 
     async def reset(self) -> None:
         """As `Broker.reset`."""
@@ -83,20 +74,16 @@ class AsyncBroker(AsyncBrokerAssertions):
     @property
     def bootstrap_servers(self) -> str:
         """`host:port` of the first listener."""
-        return next(iter(self.addresses.values()))
+        return self._broker.bootstrap_servers
 
     @property
     def addresses(self) -> dict[str, str]:
         """`host:port` by the name of the listener."""
-        if self._started is None:
-            raise BrokerStopped("The broker does not run")
-        return dict(self._started.addresses)
+        return self._broker.addresses
 
     async def ask(self, name: str, /, **arguments: object) -> object:
         """Ask a question of the broker (`testing/node/questions/`) and wait for the value."""
-        if self._node is None:
-            raise BrokerStopped("The broker does not run")
-        return await asyncio.wrap_future(self._node.submit(name, arguments))
+        return await asyncio.wrap_future(self._broker.ask_soon(name, **arguments))
 
     async def __aenter__(self) -> Self:
         return await self.start()

@@ -47,26 +47,39 @@ class Broker(BrokerAssertions):
     def start(self) -> Self:
         """Start; clients are served when it returns. Raises: StartupError with one line that says why it cannot."""
         with without_collections("odradek.broker.server"):
-            return self._start()
-
-    def _start(self) -> Self:
-        with self._starting:
-            if self._node is not None:
-                raise RuntimeError("the broker has been started already")
-            node = self._node = make_node(self._settings, own_process=self._own_process)
-            starting = node.start()
-        try:
-            self._started = starting.result()
-        except BaseException:
-            self.stop()
-            raise
+            starting = self._start_soon()
+            try:
+                self._serves(starting.result())
+            except BaseException:
+                self.stop()
+                raise
         return self
 
     def stop(self) -> None:
         """Stop and remove the data. Does nothing if the broker does not run."""
+        stopping = self._stop_soon()
+        if stopping is not None:
+            stopping.result()
+
+    # The steps that `AsyncBroker` takes, too. They do not wait.
+
+    def _start_soon(self) -> Future[Started]:
+        with self._starting:
+            if self._node is not None:
+                raise RuntimeError("the broker has been started already")
+            node = make_node(self._settings, own_process=self._own_process)
+            starting = node.start()
+            self._node = node
+            return starting
+
+    def _serves(self, started: Started) -> None:
+        """To be called when the start is done."""
+        self._started = started
+
+    def _stop_soon(self) -> Future[None] | None:
+        """None if the broker does not run."""
         node, self._node, self._started = self._node, None, None
-        if node is not None:
-            node.stop().result()
+        return None if node is None else node.stop()
 
     def reset(self) -> None:
         """Make the broker as new: topics, groups, transactions, configs and all else are gone, connections are closed.

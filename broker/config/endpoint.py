@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from odradek.controller.model.broker_info import SecurityProtocol
+from odradek.controller.model.broker_info import SecurityProtocol, format_address
 from odradek.storage.config.config_def import ConfigError, parse_integer, split_list
 
 _URI: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
@@ -25,8 +25,7 @@ class EndPoint(NamedTuple):
     security_protocol: SecurityProtocol
 
     def __str__(self) -> str:
-        host = self.host or ""
-        return f"{self.listener_name}://{f'[{host}]' if ':' in host else host}:{self.port}"
+        return f"{self.listener_name}://{format_address(self.host or '', self.port)}"
 
 
 def parse_csv(text: str | None) -> list[str]:

@@ -18,6 +18,7 @@ from typing import Final
 from odradek.broker.config.config_sources import gather_settings
 from odradek.broker.machine.end_with_parent import end_with_parent
 from odradek.broker.machine.startup_error import StartupError
+from odradek.controller.model.broker_info import format_address
 
 BROKERS_MAX: Final = 100
 
@@ -91,7 +92,7 @@ def broker_command(
     derived = {
         **defaults,
         "broker.id": str(broker_id),
-        "listeners": f"PLAINTEXT://{options.host}:{port}",
+        "listeners": f"PLAINTEXT://{format_address(options.host, port)}",
         "log.dirs": os.path.join(options.data, f"broker-{broker_id}"),
         "zookeeper.connect": zookeeper_connect,
     }

@@ -31,6 +31,11 @@ SASL_PROTOCOLS: Final = frozenset({SecurityProtocol.SASL_PLAINTEXT, SecurityProt
 """The client authenticates with SASL."""
 
 
+def format_address(host: str, port: int) -> str:
+    """`host:port`, an IPv6 address in brackets. Kafka: Utils.formatAddress."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 class EndPoint(NamedTuple):
     """The advertised address of one listener of a broker."""
 
@@ -42,8 +47,7 @@ class EndPoint(NamedTuple):
     @property
     def connection_string(self) -> str:
         """The endpoint as in a registration, e.g. `PLAINTEXT://[::1]:9092`."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.listener_name}://{host}:{self.port}"
+        return f"{self.listener_name}://{format_address(self.host, self.port)}"
 
 
 class Broker(NamedTuple):

@@ -102,7 +102,7 @@ async def register_broker(
                 "Registered broker %d at path %s with addresses: %s, czxid (broker epoch): %d",
                 info.broker.id,
                 path,
-                ",".join(f"{point.listener_name}://{point.host}:{point.port}" for point in info.broker.end_points),
+                ",".join(point.connection_string for point in info.broker.end_points),
                 broker_epoch,
             )
             return broker_epoch

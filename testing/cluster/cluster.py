@@ -58,6 +58,8 @@ class Cluster:
         self._configs = configs
         self._own_process = own_process
         self._directory: DataDirectory | None = None
+        self._home = 0
+        """The process that has started the cluster, and stops it; a fork of it does not."""
         self._service: MetadataService | None = None
         self._brokers: dict[int, ClusterBroker] = {}
         self._groups: tuple[frozenset[int], ...] = ()
@@ -70,6 +72,7 @@ class Cluster:
         if self._directory is not None:
             raise RuntimeError("the cluster has been started already")
         self._directory = DataDirectory()
+        self._home = os.getpid()
         try:
             if self._own_process:
                 FORK_SERVERS.start()
@@ -85,11 +88,13 @@ class Cluster:
         return self
 
     def stop(self) -> None:
-        """Stop all, and remove the data. Does nothing if the cluster does not run."""
+        """Stop all, and remove the data. Does nothing if the cluster does not run, and in a forked process."""
         brokers, self._brokers = self._brokers, {}
         service, self._service = self._service, None
         directory, self._directory = self._directory, None
         self._groups, self._without_zookeeper = (), frozenset()
+        if os.getpid() != self._home:
+            return
         with ExitStack() as stops:  # all of it is done, also when a part fails
             if directory is not None:
                 stops.callback(directory.remove)

@@ -11,6 +11,9 @@ from odradek.testing.node.process_node import ProcessNode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from concurrent.futures import Future
+
+    from odradek.testing.node.ports import Started
 
 
 class ClusterBroker(Broker):
@@ -38,18 +41,17 @@ class ClusterBroker(Broker):
         """Whether it serves clients now."""
         return self.state == "running"
 
-    def start(self) -> Self:
-        """Start it, or start it again with its port and data. Raises: StartupError."""
-        super().start()
-        self.ports = tuple(int(address.rpartition(":")[2]) for address in self.addresses.values())
-        listeners = (f"{name}://{address}" for name, address in self.addresses.items())
+    def _serves(self, started: Started) -> None:
+        """Keep the ports for the next start."""
+        super()._serves(started)
+        self.ports = tuple(int(address.rpartition(":")[2]) for address in started.addresses.values())
+        listeners = (f"{name}://{address}" for name, address in started.addresses.items())
         self._settings["listeners"] = ",".join(listeners)
-        return self
 
-    def stop(self) -> None:
+    def _stop_soon(self) -> Future[None] | None:
         """A controlled shutdown: the controller moves its leaderships away first."""
         self.resume()
-        super().stop()
+        return super()._stop_soon()
 
     def restart(self) -> Self:
         self.stop()
@@ -64,7 +66,7 @@ class ClusterBroker(Broker):
             return
         self._signal(signal.SIGKILL)
         self._is_paused = False
-        super().stop()
+        self.stop()
 
     def pause(self) -> None:
         """Stop its process for now (SIGSTOP): connections stay open, and nothing is answered."""

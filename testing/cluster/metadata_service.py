@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -13,7 +14,9 @@ from odradek.broker.zookeeper.server import ZooKeeperServer
 from odradek.broker.zookeeper.service_settings import make_settings
 from odradek.controller.model.broker_info import NO_CONTROLLER
 from odradek.controller.znodes.znodes import CONTROLLER, decode_controller
-from odradek.testing.cluster.relay import Relay
+from odradek.testing.cluster.relay import HOST, Relay
+from odradek.testing.errors import BrokerStopped
+from odradek.testing.node.forks import RUNS_ELSEWHERE, keep_out_of_forks
 from odradek.testing.node.loop_calls import LoopCalls
 from odradek.timer.clock import SystemClock
 
@@ -33,6 +36,8 @@ class MetadataService:
     """Facade of the thread: its methods block. `stop` and `start` keep port, data and sessions."""
 
     def __init__(self, directory: str) -> None:
+        self._home = os.getpid()
+        """The process that has the thread. A fork of it must not touch the loop or its locks."""
         self._directory = directory
         self._port = 0
         self._loop = asyncio.new_event_loop()
@@ -41,6 +46,7 @@ class MetadataService:
         self._thread = threading.Thread(target=self._run, name="odradek-zookeeper", daemon=True)
         self._server: ZooKeeperServer | None = None
         self._relays: dict[int, Relay] = {}
+        keep_out_of_forks(self)
 
     @property
     def address(self) -> str:
@@ -92,8 +98,15 @@ class MetadataService:
         """
         return self._call(partial(self._controller_among, broker_ids, timeout_s))
 
+    def listening_addresses(self) -> list[tuple[str, int]]:
+        """Implements `Listening`."""
+        ports = [relay.port for relay in self._relays.values()]
+        return [(HOST, port) for port in (ports if self._server is None else [self._port, *ports])]
+
     def _call(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Raises: BrokerStopped after `close`."""
+        """Raises: BrokerStopped after `close`, and in a forked process."""
+        if os.getpid() != self._home:
+            raise BrokerStopped(RUNS_ELSEWHERE)
         return self._calls.submit(work).result()
 
     # In the thread
@@ -128,6 +141,7 @@ class MetadataService:
     async def _close(self) -> None:
         try:
             await asyncio.gather(*(relay.close() for relay in self._relays.values()))
+            self._relays.clear()
             await self._stop()
             await asyncio.sleep(0)  # connections that were closed are gone in the next turn of the loop
         finally:

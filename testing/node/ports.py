@@ -21,7 +21,10 @@ class Started(NamedTuple):
 
 
 class Node(Protocol):
-    """A broker in a thread or in a process. Its methods return at once, in any thread."""
+    """A broker in a thread or in a process. Its methods return at once, in any thread.
+
+    A fork of the process that has made the node has no part in it: `submit` raises BrokerStopped, `stop` does nothing.
+    """
 
     def start(self) -> Future[Started]:
         """Start it; to be called once. The future's errors: StartupError with one line for operators."""

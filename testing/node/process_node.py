@@ -18,6 +18,7 @@ from weakref import WeakSet
 
 from odradek.storage.disk.worker import read_message, write_message
 from odradek.testing.node.fork_server import FORK_SERVERS
+from odradek.testing.node.forks import RUNS_ELSEWHERE, nothing_to_stop, release
 from odradek.testing.node.ports import BrokerStopped, Started
 from odradek.testing.node.questions.questions import find
 
@@ -37,6 +38,8 @@ class ProcessNode:
     """Implements `Node`."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
+        self._home = os.getpid()
+        """The process that has the thread. A fork of it has only this object, and must not touch its locks."""
         self._settings = dict(settings)
         self._requests: BinaryIO | None = None
         self._process_id: int | None = None
@@ -70,6 +73,8 @@ class ProcessNode:
                 os.kill(self._process_id, number)
 
     def submit(self, name: str, arguments: Mapping[str, object]) -> Future[object]:
+        if os.getpid() != self._home:
+            raise BrokerStopped(RUNS_ELSEWHERE)
         function, packed = find(name), pickle.dumps(dict(arguments))
         future: Future[object] = Future()
         number = next(self._numbers)
@@ -82,6 +87,8 @@ class ProcessNode:
         return future
 
     def stop(self) -> Future[None]:
+        if os.getpid() != self._home:
+            return nothing_to_stop()
         if self._requests is not None:
             self._close_requests()
         elif not self._stopped.done():
@@ -100,7 +107,7 @@ class ProcessNode:
         """A forked process must not hold the pipe open: the broker ends when the last holder has closed it."""
         if self._requests is not None and not self._has_ended:
             with contextlib.suppress(OSError, ValueError):  # the pipe may be closed already
-                os.close(self._requests.fileno())
+                release([self._requests.fileno()])
 
     # In the thread
 

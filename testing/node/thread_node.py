@@ -11,14 +11,16 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
+import os
 import threading
 from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
+from odradek.testing.node.forks import RUNS_ELSEWHERE, nothing_to_stop
 from odradek.testing.node.loop_calls import LoopCalls
 from odradek.testing.node.node_service import NodeService
-from odradek.testing.node.ports import Started
+from odradek.testing.node.ports import BrokerStopped, Started
 from odradek.testing.node.questions.questions import find
 
 if TYPE_CHECKING:
@@ -33,6 +35,8 @@ class ThreadNode:
     """Implements `Node`."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
+        self._home = os.getpid()
+        """The process that has the thread. A fork of it has only this object, and must not touch its loop or locks."""
         self._loop = new_event_loop()
         self._service = NodeService(settings, self._loop)
         self._calls = LoopCalls(self._loop)
@@ -49,9 +53,13 @@ class ThreadNode:
         return self._started
 
     def submit(self, name: str, arguments: Mapping[str, object]) -> Future[object]:
+        if os.getpid() != self._home:
+            raise BrokerStopped(RUNS_ELSEWHERE)
         return self._calls.submit(partial(self._service.answer, find(name), arguments))
 
     def stop(self) -> Future[None]:
+        if os.getpid() != self._home:
+            return nothing_to_stop()
         with contextlib.suppress(RuntimeError):  # the loop is closed: the start has failed
             self._loop.call_soon_threadsafe(self._service.stop_soon)
         return self._stopped

@@ -6,12 +6,15 @@ wait in the kernel's queue.
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 from odradek.broker.network.sockets.listening_socket import open_listening_socket
+from odradek.testing.node.forks import keep_out_of_forks
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Iterator
 
     from odradek.broker.config.endpoint import EndPoint
 
@@ -19,10 +22,11 @@ if TYPE_CHECKING:
 class KeptPorts:
     """The sockets of one broker for tests, by listener."""
 
-    __slots__ = ("_sockets",)
+    __slots__ = ("__weakref__", "_sockets")
 
     def __init__(self) -> None:
         self._sockets: dict[EndPoint, socket.socket] = {}
+        keep_out_of_forks(self)
 
     def open(self, end_point: EndPoint, *, receive_buffer_bytes: int, backlog: int) -> socket.socket:
         """A listening socket for the end point, with the port of the one before it. Raises: StartupError."""
@@ -33,6 +37,12 @@ class KeptPorts:
         duplicate = kept.dup()
         duplicate.setblocking(False)
         return duplicate
+
+    def listening_addresses(self) -> Iterator[tuple[str, int]]:
+        """Implements `Listening`."""
+        for kept in self._sockets.values():
+            with contextlib.suppress(OSError):  # it has just been closed
+                yield kept.getsockname()[:2]
 
     def close(self) -> None:
         for kept in self._sockets.values():

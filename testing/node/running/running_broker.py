@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Final
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.machine.machine import Machine
 from odradek.broker.metadata.metadata_tree_setup import open_metadata_tree
+from odradek.broker.network.sockets.host_addresses import LOOPBACK
 from odradek.broker.server import KafkaServer
+from odradek.controller.model.broker_info import format_address
 from odradek.controller.tree.private_file import IN_MEMORY
 from odradek.testing.node.files.data_directory import DataDirectory
 from odradek.testing.node.files.fallible_files import FallibleFiles
@@ -79,8 +81,8 @@ class RunningBroker:
 
     @property
     def addresses(self) -> dict[str, str]:
-        """`host:port` of each listener, by its name, in the order of the configuration."""
-        return {each.listener_name: f"{each.host or '127.0.0.1'}:{each.port}" for each in self.server.addresses}
+        """`host:port` of each listener, for its clients, by its name, in the order of the configuration."""
+        return {each.listener_name: format_address(each.host or LOOPBACK, each.port) for each in self.server.addresses}
 
     @property
     def _is_kept(self) -> bool:

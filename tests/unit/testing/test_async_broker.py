@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from odradek.broker.machine.startup_error import StartupError
-from odradek.testing import AsyncBroker
+from odradek.testing import AsyncBroker, Broker
 from odradek.testing.node.ports import BrokerStopped
 from tests.support.testing import asking  # noqa: F401 - registers the questions
 
@@ -33,6 +33,28 @@ def test_a_stop_ends_a_question_that_waits() -> None:
         await broker.stop()
         with pytest.raises(BrokerStopped):
             await waiting
+
+    asyncio.run(test())
+
+
+def test_it_starts_and_stops_the_broker_that_it_is_made_of() -> None:
+    broker = Broker(num_partitions=3)
+
+    async def test() -> None:
+        before = set(threading.enumerate())
+        async with AsyncBroker.of(broker) as other:
+            assert await other.ask("config_of_broker", name="num.partitions") == "3"
+            assert other.bootstrap_servers == broker.bootstrap_servers
+            broker.stop()
+            with pytest.raises(BrokerStopped):
+                await other.ask("process_id")
+            await other.start()
+            assert broker.ask("config_of_broker", name="num.partitions") == "3"
+        with pytest.raises(BrokerStopped):
+            broker.ask("process_id")
+        for thread in set(threading.enumerate()) - before:
+            thread.join(10)
+            assert not thread.is_alive()
 
     asyncio.run(test())
 

@@ -34,6 +34,7 @@ def suite(directory: Path, text: str, ini: str = "") -> Path:
 
 FIXTURES = """
 import asyncio
+import threading
 
 import pytest
 from odradek.testing import AsyncBroker, Broker
@@ -92,12 +93,28 @@ def test_for_coroutines(odradek, odradek_async, odradek_async_broker):
 
     asyncio.run(test())
     assert odradek.ask("has_node_of_test") is True
+
+
+@pytest.mark.odradek(num_partitions=3)
+def test_a_restart_by_coroutines_keeps_the_configs(odradek, odradek_async):
+    async def test():
+        await odradek_async.stop()
+        await odradek_async.start()
+        assert await odradek_async.ask("config_of_broker", name="num.partitions") == "3"
+        assert await odradek_async.ask("config_of_broker", name="compression.type") == "lz4"
+
+    asyncio.run(test())
+    assert odradek_async.bootstrap_servers == odradek.bootstrap_servers
+
+
+def test_only_the_sessions_broker_is_left():
+    assert [thread.name for thread in threading.enumerate()].count("odradek-broker") == 1
 """
 
 
 def test_fixtures(tmp_path: Path) -> None:
     done = run_pytest(suite(tmp_path, FIXTURES, "odradek_config =\n  compression.type=lz4\n"), "-q")
-    assert "7 passed" in done.stdout, done.stdout + done.stderr
+    assert "9 passed" in done.stdout, done.stdout + done.stderr
     assert done.returncode == 0
 
 

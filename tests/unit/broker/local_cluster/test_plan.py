@@ -39,6 +39,10 @@ def test_ids_ports_and_directories_are_derived() -> None:
     assert "offsets.topic.replication.factor" not in overrides, "three brokers are enough for Kafka's default"
 
 
+def test_an_ipv6_host_is_in_brackets() -> None:
+    assert _overrides(_options(host="::1"), 1)["listeners"] == "PLAINTEXT://[::1]:9093"
+
+
 def test_port_0_is_a_free_one_for_all() -> None:
     options = _options(port=0)
     assert service_port(options) == 0

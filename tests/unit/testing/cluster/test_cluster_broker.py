@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import asyncio
 import signal
 
 import pytest
 
+from odradek.testing import AsyncBroker
 from odradek.testing.cluster.cluster_broker import ClusterBroker
 from odradek.testing.node.process_node import ProcessNode
 
@@ -26,3 +28,8 @@ def test_a_paused_process_is_told_by_signals(monkeypatch: pytest.MonkeyPatch) ->
     broker.stop()
     assert broker.state == "stopped"
     assert sent == [signal.SIGSTOP, signal.SIGCONT]
+    broker._node = ProcessNode({})
+    broker.pause()
+    asyncio.run(AsyncBroker.of(broker).stop())
+    assert broker.state == "stopped"
+    assert sent == [signal.SIGSTOP, signal.SIGCONT] * 2

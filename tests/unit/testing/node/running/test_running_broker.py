@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from odradek.broker.config.endpoint import EndPoint
 from odradek.broker.machine.startup_error import StartupError
+from odradek.controller.model.broker_info import SecurityProtocol
 from odradek.testing.node.running.running_broker import RunningBroker
 from odradek.testing.node.settings import broker_settings
 
@@ -26,6 +28,20 @@ def test_a_reset_is_another_server_on_the_same_address_with_another_directory() 
         assert broker.clock is not clock
         await broker.stop()
         assert not os.path.exists(os.path.dirname(server.config.log_dirs[0]))
+
+    asyncio.run(test())
+
+
+def test_addresses_are_for_clients() -> None:
+    async def test() -> None:
+        broker = RunningBroker(broker_settings({}, {}), asyncio.get_running_loop())
+        await broker.start()
+        hosts = {"ALL": None, "FOUR": "10.0.0.1", "SIX": "::1"}
+        broker.server.addresses = tuple(
+            EndPoint(host, 9092, name, SecurityProtocol.PLAINTEXT) for name, host in hosts.items()
+        )
+        assert broker.addresses == {"ALL": "127.0.0.1:9092", "FOUR": "10.0.0.1:9092", "SIX": "[::1]:9092"}
+        await broker.stop()
 
     asyncio.run(test())
 
