@@ -442,10 +442,24 @@ class LogSegment:
         return self.offset_index.is_dirty or self.time_index.is_dirty
 
     def sync_descriptors(self, *, unchanged_too: bool = False) -> list[int]:
-        """Descriptors that the caller owns, to fsync all files that changed since the last call."""
-        indexes = [index.open_for_sync(unchanged_too=unchanged_too) for index in (self.offset_index, self.time_index)]
-        descriptors = [self.records.duplicate_fd(), *indexes, self.txn_index.open_for_sync()]
-        return [fd for fd in descriptors if fd is not None]
+        """Descriptors that the caller owns, to fsync all files that changed since the last call.
+
+        Raises OSError: no descriptor is left open, and who tries again asks for the `unchanged_too`.
+        """
+        descriptors = [self.records.duplicate_fd()]
+        try:
+            for index in (self.offset_index, self.time_index):
+                opened = index.open_for_sync(unchanged_too=unchanged_too)
+                if opened is not None:
+                    descriptors.append(opened)
+            opened = self.txn_index.open_for_sync()
+            if opened is not None:
+                descriptors.append(opened)
+        except OSError:
+            for fd in descriptors:
+                os.close(fd)
+            raise
+        return descriptors
 
     def change_suffix(self, old: str, new: str) -> None:
         """Rename all files from one suffix to another. Kafka: LogSegment.changeFileSuffixes."""

@@ -156,14 +156,19 @@ class MappedIndex:
         self.path = path
 
     def open_for_sync(self, *, unchanged_too: bool = False) -> int | None:
-        """A descriptor for fsync that the caller owns; None if nothing changed. The fsync covers writes to the map."""
+        """A descriptor for fsync that the caller owns; None if nothing changed. The fsync covers writes to the map.
+
+        Raises OSError: the index stays dirty.
+        """
         if not self._dirty and not unchanged_too:
             return None
-        self._dirty = False
+        fd: int | None
         try:
-            return self._open()
+            fd = self._open()
         except FileNotFoundError:
-            return None
+            fd = None
+        self._dirty = False
+        return fd
 
     # -- for the subclasses ------------------------------------------------------------------------
 
