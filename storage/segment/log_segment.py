@@ -364,18 +364,19 @@ class LogSegment:
         """Whether the indexes end as `become_inactive` leaves them. After a loss of power, records may be flushed and
         index entries lost.
 
-        Checks only the ends of the indexes, which were written last.
+        Checks only the ends of the indexes, which were written last. They are read before a lookup maps them: see
+        `MappedIndex._last_fields`. Raises OSError.
         """
+        last, last_offset = self.time_index.last_entry, self.offset_index.last_offset
         try:
-            last = self.time_index.last_entry
             if self.time_index.entries:
                 found = self.translate_offset(last.offset)
                 if found is None or found.max_timestamp != last.timestamp:
                     return False
             if entries := self.offset_index.entries:
-                offset, position = self.offset_index.entry(entries - 1)
+                position = self.offset_index.entry(entries - 1).position
                 at = next(self.records.positions(position), None)
-                if not position or at is None or not at.base_offset <= offset < self.read_next_offset():
+                if not position or at is None or not at.base_offset <= last_offset < self.read_next_offset():
                     return False
             return self.read_largest_timestamp() == last
         except KafkaError:  # an entry has a position where no batch begins

@@ -13,6 +13,7 @@ Kafka: AbstractIndex, LazyIndex.
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import TYPE_CHECKING, Final
 
@@ -180,6 +181,26 @@ class MappedIndex:
         else:
             self._open_files.mark_used(self)
         return map_
+
+    def _last_fields(self) -> tuple[int, ...]:
+        """The fields of the last entry. Call only when there are entries. Raises OSError.
+
+        Of an index that is not mapped, the end that a lookup searches first is read with a system call: an error of the
+        disk is an OSError there, and a SIGBUS in the map, which kills the process.
+        """
+        size = self._entry.size
+        end = self.entries * size
+        if self._map is not None:
+            return self._entry.unpack_from(self._map, end - size)
+        start = max(0, end - size - WARM_SECTION_BYTES)
+        fd = self._open()
+        try:
+            data = os.pread(fd, end - start, start)
+        finally:
+            os.close(fd)
+        if len(data) < end - start:
+            raise OSError(errno.EIO, "the file is shorter than its entries", self.path)
+        return self._entry.unpack_from(data, len(data) - size)
 
     def _append_entry(self, *fields: int) -> None:
         slot = self._entries
