@@ -135,7 +135,8 @@ class LogCreation:
         """
         prepared = self.preparations.take((topic_partition, is_future))
         if prepared is not None:
-            if prepared.log_dir.is_online and self.placement.allows(topic_partition, prepared.log_dir):
+            is_usable = prepared.fd is not None and prepared.log_dir.is_online
+            if is_usable and self.placement.allows(topic_partition, prepared.log_dir):
                 yield _Place(prepared.path, prepared.log_dir, prepared.fd, is_there=False)
             else:
                 self._remove_prepared(prepared)

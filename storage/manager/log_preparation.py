@@ -34,11 +34,13 @@ LogKey: TypeAlias = "tuple[TopicPartition, bool]"
 
 
 class PreparedLog(NamedTuple):
-    """The files of a log that is not created yet. `fd`: the descriptor of the first segment's `.log` file."""
+    """The files of a log that is not created yet. `fd`: the descriptor of the first segment's `.log` file; None if not
+    all files could be made, and those that were made may be left.
+    """
 
     path: str
     log_dir: LogDir
-    fd: int
+    fd: int | None
 
 
 class LogPreparations:
@@ -68,14 +70,15 @@ class LogPreparations:
 
         def made(result: int | OSError | None) -> None:
             del self._under_way[key]
-            if isinstance(result, int):
-                self._prepared[key] = PreparedLog(path, log_dir, result)
+            if result is not None:
+                fd = None if isinstance(result, OSError) else result
+                self._prepared[key] = PreparedLog(path, log_dir, fd)
             done()
 
         self._environment.io_pool.submit(lambda: _make(path, config, fs), made)
 
     def take(self, key: LogKey) -> PreparedLog | None:
-        """The prepared log, which the caller owns now, also in a log directory that went offline; None without one."""
+        """The prepared log, which the caller owns now, also one that cannot be used; None without one."""
         return self._prepared.pop(key, None)
 
     def discard(self, keys: Iterable[LogKey], done: Callable[[], None]) -> None:
@@ -100,7 +103,8 @@ class LogPreparations:
 
     def remove(self, prepared: PreparedLog) -> None:
         """Remove the files of a prepared log. Waits for the disk. Raises OSError: a part may be left."""
-        os.close(prepared.fd)
+        if prepared.fd is not None:
+            os.close(prepared.fd)
         self._environment.fs.remove_tree(prepared.path)
 
     def close(self) -> None:

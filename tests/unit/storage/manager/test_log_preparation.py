@@ -198,6 +198,27 @@ def test_a_prepared_log_that_cannot_be_removed_is_created_nowhere_else(tmp_path:
     assert preparing.manager.live_log_dirs == [second]
 
 
+@pytest.mark.parametrize("is_mended", [True, False])
+def test_what_a_failed_preparation_has_left_is_removed_before_another_directory_is_used(
+    tmp_path: Path, is_mended: bool
+) -> None:
+    fs = FaultyFileSystem(kinds=frozenset({"create", "remove"}), failure=io_error)
+    preparing = Preparing(tmp_path / "1", tmp_path / "2", fs=fs)
+    fs.fail_at = fs.count + 1
+    preparing.prepare()
+    preparing.pool.run_all()
+    assert (preparing.done, preparing.names(0)) == (1, ["a-0"])
+    preparing.manager.log_dirs[0].fail("the disk is gone", OSError())
+    if is_mended:
+        fs.mend()
+        assert preparing.create().log_dir.path == str(tmp_path / "2")
+        assert (preparing.names(0), preparing.names(1)) == ([], ["a-0"])
+    else:
+        with pytest.raises(KafkaError):
+            preparing.create()
+        assert (preparing.names(0), preparing.names(1)) == (["a-0"], [])
+
+
 def test_what_is_not_created_is_removed_from_a_directory_that_fails_meanwhile(tmp_path: Path) -> None:
     preparing = Preparing(tmp_path / "1", tmp_path / "2")
     preparing.prepare()
