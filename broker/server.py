@@ -426,9 +426,7 @@ class KafkaServer:
         self._ticker.stop()
         if self._loop_monitor is not None:
             self._loop_monitor.stop()
-        # Before the locks are released: another broker may lock the directories then.
-        self._machine.workers.close()
-        self._log_manager.shutdown()
+        await self._shut_down_logs()
         if self._tree is not None and wait_limit is not None:
             await close_tree(self._tree, wait_limit, None if services is None else services.controller.shutdown())
         if self._acl_tree is not None:
@@ -436,6 +434,15 @@ class KafkaServer:
         self._machine.io_pool.close()
         if self._has_started:
             logger.info("[KafkaServer id=%d] shut down completed", self.broker_id)
+
+    async def _shut_down_logs(self) -> None:
+        if self._log_manager.is_started:
+            # A flush that fails takes its directory offline, which then gets no marker of a clean stop. The kernel
+            # reports the error once: the flush of the shutdown would not see it. Kafka: KafkaScheduler.shutdown.
+            await self._machine.io_pool.settled()
+        # Before the locks are released: another broker may lock the directories then.
+        self._machine.workers.close()
+        self._log_manager.shutdown()
 
     def _shut_down_services(self) -> None:
         services = self._services

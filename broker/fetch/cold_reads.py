@@ -5,6 +5,9 @@ process for as long as the disk takes, and the process cannot find out beforehan
 not used for a while is read in the I/O pool first. Batch headers are read from a descriptor, where the process can find
 out: when they are not in memory, the I/O pool reads them with the records that will be sent.
 
+A read that fails takes the log directory offline, as that of a fetch does: the fetch would touch the same page through
+the map, and an error of the disk there is a SIGBUS, which kills the process.
+
 Records at the end of a log were written a moment ago and are in memory; fetches of them are not checked.
 
 Apache Kafka has no such step: its request threads wait for the disk.
@@ -54,6 +57,8 @@ Begin: TypeAlias = "Callable[[], Callable[[], None] | None]"
 may ask what must be read, and not read it.
 """
 
+Reads: TypeAlias = "list[tuple[UnifiedLog, Begin]]"
+
 ROUNDS: Final = 2
 """First the index is read, then the headers at the position that it gives."""
 
@@ -75,19 +80,20 @@ class ColdReads:
     ) -> Callable[[Callable[[], None]], None] | None:
         """What reads ahead for `fetches` and calls its argument then; None if they can be read at once."""
         cold: list[PartitionFetch] = []
-        reads: list[Begin] = []
+        reads: Reads = []
         ends: list[Callable[[], None]] = []
         for fetch in fetches:
-            segment = self._segment_of(fetch)
-            if segment is None:
+            found = self._segment_of(fetch)
+            if found is None:
                 continue
+            log, segment = found
             before = len(reads)
             if segment.warm_until_ms <= self._clock.monotonic_ms():
                 ends.append(partial(self._warmed, segment))
                 paths = (segment.offset_index.path, segment.txn_index.path)
-                reads += [_file_read(path) for path in paths]
+                reads += [(log, _file_read(path)) for path in paths]
             else:
-                _read_ahead_headers(segment, fetch.fetch_offset, fetch.max_bytes, reads, ends)
+                _read_ahead_headers(log, segment, fetch.fetch_offset, fetch.max_bytes, reads, ends)
             if len(reads) > before:
                 cold.append(fetch)
         if not reads:
@@ -116,13 +122,13 @@ class ColdReads:
         """
         logs = [(log, timestamp) for tp, timestamp in lookups if (log := self._log(tp)) is not None]
         unknown = [
-            each.time_index.path
+            (log, each.time_index.path)
             for log, timestamp in logs
             for each in log.segments.not_searched(timestamp if timestamp >= 0 else None)
             if not each.time_index.knows_its_end
         ]
         if unknown:
-            reads_of_ends = [_file_read(path, HEADERS_BYTES) for path in unknown]
+            reads_of_ends = [(log, _file_read(path, HEADERS_BYTES)) for log, path in unknown]
             return lambda then: self._read(reads_of_ends, [], partial(self._warm_found, logs, ROUNDS, then))
         reads, ends = self._reads_for(logs)
         if not reads:
@@ -134,43 +140,53 @@ class ColdReads:
         reads, ends = self._reads_for(logs)
         self._read(reads, ends, partial(self._warm_found, logs, rounds - 1, then) if reads and rounds > 1 else then)
 
-    def _reads_for(self, logs: Sequence[tuple[UnifiedLog, int]]) -> tuple[list[Begin], list[Callable[[], None]]]:
+    def _reads_for(self, logs: Sequence[tuple[UnifiedLog, int]]) -> tuple[Reads, list[Callable[[], None]]]:
         """What the lookups need that is not in memory, and what to call when that is read."""
-        reads: list[Begin] = []
+        reads: Reads = []
         ends: list[Callable[[], None]] = []
         for log, timestamp in logs:
+            if log.log_dir.failure is not None:
+                continue
             try:
                 if (segment := segment_of_time(log.segments, timestamp)) is not None:
-                    self._note_lookup(segment, timestamp, reads, ends)
+                    self._note_lookup(log, segment, timestamp, reads, ends)
             except (OSError, KafkaError):
                 continue  # the lookup itself raises it again
         return reads, ends
 
     def _note_lookup(
-        self, segment: LogSegment, timestamp: int, reads: list[Begin], ends: list[Callable[[], None]]
+        self, log: UnifiedLog, segment: LogSegment, timestamp: int, reads: Reads, ends: list[Callable[[], None]]
     ) -> None:
         if segment.warm_until_ms <= self._clock.monotonic_ms():
             ends.append(partial(self._warmed, segment))
             paths = (segment.offset_index.path, segment.time_index.path)
-            reads += [_file_read(path) for path in paths]
+            reads += [(log, _file_read(path)) for path in paths]
         else:
             offset = segment.largest.offset if timestamp < 0 else segment.time_index.lookup(timestamp).offset
-            _read_ahead_headers(segment, offset, READ_AHEAD_BYTES, reads, ends)
+            _read_ahead_headers(log, segment, offset, READ_AHEAD_BYTES, reads, ends)
 
-    def _read(self, begins: Sequence[Begin], ends: Sequence[Callable[[], None]], then: Callable[[], None]) -> None:
+    def _read(self, begins: Reads, ends: Sequence[Callable[[], None]], then: Callable[[], None]) -> None:
         """Do the reads in the I/O pool, if there are any; then call `ends` and `then`."""
         if not begins:
             then()
             return
-        reads = [read for begin in begins if (read := begin()) is not None]
+        reads = [(log, read) for log, begin in begins if (read := begin()) is not None]
 
-        def work() -> None:
-            for read in reads:
-                read()
+        def work() -> list[tuple[UnifiedLog, OSError]]:
+            failures: list[tuple[UnifiedLog, OSError]] = []
+            for log, read in reads:
+                try:
+                    read()
+                except OSError as error:
+                    failures.append((log, error))
+            return failures
 
-        def done(_: object) -> None:  # the real read meets an error again
+        def done(failures: list[tuple[UnifiedLog, OSError]] | OSError) -> None:
+            assert not isinstance(failures, OSError), "each read catches its own"
             for end in ends:
                 end()
+            for log, error in failures:
+                log.log_dir.fail(f"Error while reading for {log.topic_partition} in dir {log.log_dir.path}", error)
             then()
 
         self._io_pool.submit(work, done)
@@ -183,15 +199,18 @@ class ColdReads:
     def _warmed(self, segment: LogSegment) -> None:
         segment.warm_until_ms = self._clock.monotonic_ms() + WARM_MS
 
-    def _segment_of(self, fetch: PartitionFetch) -> LogSegment | None:
-        """The segment of the fetch offset; None if everything that the fetch needs is assumed to be in memory."""
+    def _segment_of(self, fetch: PartitionFetch) -> tuple[UnifiedLog, LogSegment] | None:
+        """The log and the segment of the fetch offset; None if everything that the fetch needs is assumed to be in
+        memory.
+        """
         partition = self._partitions.by_name.get(fetch.topic_partition)
         log = partition.log if isinstance(partition, Partition) else None
         if log is None or log.local_log.log_end_offset - fetch.fetch_offset <= RECENT_RECORDS:
             return None
         if fetch.fetch_offset < log.watermarks.log_start_offset or log.log_dir.failure is not None:
             return None
-        return log.local_log.segments.floor(fetch.fetch_offset)
+        segment = log.local_log.segments.floor(fetch.fetch_offset)
+        return None if segment is None else (log, segment)
 
 
 def _begin(read_ahead: Callable[[Callable[[], None]], None] | None, then: Callable[[], None]) -> None:
@@ -203,10 +222,11 @@ def _begin(read_ahead: Callable[[Callable[[], None]], None] | None, then: Callab
 
 
 def _read_ahead_headers(
+    log: UnifiedLog,
     segment: LogSegment,
     offset: int,
     max_bytes: int,
-    reads: list[Begin],
+    reads: Reads,
     ends: list[Callable[[], None]],
 ) -> None:
     """If the headers are not in memory, add the read to `reads` and the release of its file to `ends`."""
@@ -227,7 +247,7 @@ def _read_ahead_headers(
             return None
         return partial(_read, region.fileno(), position, size)
 
-    reads.append(begin)
+    reads.append((log, begin))
     ends.append(region.release)
 
 
@@ -236,10 +256,10 @@ def _file_read(path: str, last_bytes: int | None = None) -> Begin:
 
 
 def _read_file(path: str, last_bytes: int | None = None) -> None:
-    """Read a file, or its last bytes."""
+    """Read a file, or its last bytes. Raises OSError. To open the file may fail: who maps it gets that error, too."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
+    except OSError:
         return
     try:
         size = os.fstat(fd).st_size
@@ -250,7 +270,7 @@ def _read_file(path: str, last_bytes: int | None = None) -> None:
 
 
 def _read(fd: int, position: int, size: int) -> None:
-    """Read the bytes and drop them, so that they are in the page cache."""
+    """Read the bytes and drop them, so that they are in the page cache. Raises OSError."""
     scratch = memoryview(bytearray(min(size, _CHUNK_BYTES)))
     while size > 0:
         count = os.preadv(fd, [scratch[:size]], position)

@@ -8,13 +8,13 @@ Implements `storage.disk.ports.IoPool`.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import queue
 import threading
 from typing import TYPE_CHECKING, Final, TypeVar
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable
 
 T = TypeVar("T")
@@ -34,7 +34,7 @@ class ThreadIoPool:
     are do the work.
     """
 
-    __slots__ = ("_idle", "_is_closed", "_lock", "_loop", "_queue", "_threads", "_threads_max", "pending")
+    __slots__ = ("_ended", "_idle", "_is_closed", "_lock", "_loop", "_queue", "_threads", "_threads_max", "pending")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -49,6 +49,8 @@ class ThreadIoPool:
         self._is_closed = False
         self.pending = 0
         """Submitted and not done."""
+        self._ended: asyncio.Event | None = None
+        """Set when a job ends; made when somebody waits for that."""
 
     def submit(self, work: Callable[[], T], done: Callable[[T | OSError], None]) -> None:
         """Run `work` in a thread, then `done` with its result, or the OSError it raised, on the loop.
@@ -71,6 +73,8 @@ class ThreadIoPool:
 
         def finish(result: T | OSError) -> None:
             self.pending -= 1
+            if self._ended is not None:
+                self._ended.set()
             done(result)
 
         self.pending += 1
@@ -78,6 +82,14 @@ class ThreadIoPool:
         if not self._threads:
             with self._lock:
                 self._start_thread()
+
+    async def settled(self) -> None:
+        """Wait until nothing is pending, also of what the results submit."""
+        if self._ended is None:
+            self._ended = asyncio.Event()
+        while self.pending:
+            self._ended.clear()
+            await self._ended.wait()
 
     def close(self) -> None:
         """Let the threads finish what was submitted and wait for them. Results that come after this are dropped."""
@@ -121,4 +133,6 @@ class ThreadIoPool:
 
     def _report(self, error: BaseException) -> None:
         self.pending -= 1
+        if self._ended is not None:
+            self._ended.set()
         self._loop.call_exception_handler({"message": "Error in an I/O job", "exception": error})

@@ -27,6 +27,11 @@ UUID_4: Final = 4 << 76 | 0b10 << 62
 
 
 class ClosableIoPool(IoPool, Protocol):
+    async def settled(self) -> None:
+        """Wait until nothing that was submitted is pending, also of what the results submit. What submits for ever must
+        have stopped.
+        """
+
     def close(self) -> None:
         """Finish what was submitted; results that come after this are dropped."""
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from odradek.storage.disk.log_dir import LogDir
     from odradek.storage.log.unified_log import UnifiedLog
     from odradek.storage.manager.log_deletions import LogDeletions
+    from odradek.storage.manager.log_preparation import PreparedLog
 
 logger = logging.getLogger(__name__)
 
@@ -127,13 +128,18 @@ class LogCreation:
         return log_files.log_dir_name(topic_partition)
 
     def _places(self, topic_partition: TopicPartition, *, is_future: bool) -> Iterator[_Place]:
-        """The prepared log, if there is one; then each directory in turn. Raises: the errors of `dirs_for`."""
+        """The prepared log, if there is one; then each directory in turn.
+
+        Raises: the errors of `dirs_for`; KafkaError KAFKA_STORAGE_ERROR if the prepared log can neither be used nor
+        removed.
+        """
         prepared = self.preparations.take((topic_partition, is_future))
         if prepared is not None:
-            if self.placement.allows(topic_partition, prepared.log_dir):
+            is_usable = prepared.fd is not None and prepared.log_dir.is_online
+            if is_usable and self.placement.allows(topic_partition, prepared.log_dir):
                 yield _Place(prepared.path, prepared.log_dir, prepared.fd, is_there=False)
             else:
-                self.preparations.remove([prepared])
+                self._remove_prepared(prepared)
         for log_dir in self.placement.dirs_for(topic_partition, self._used_dirs()):
             path = log_dir.file(self._name(topic_partition, is_future=is_future))
             self._deletions.free(path)
@@ -144,6 +150,15 @@ class LogCreation:
         for log in self._all_logs():
             yield log.log_dir
         yield from self.preparations.log_dirs
+
+    def _remove_prepared(self, prepared: PreparedLog) -> None:
+        """Remove a prepared log before another directory gets a log of the partition. Waits for the disk."""
+        try:
+            self.preparations.remove(prepared)
+        except OSError as error:
+            message = f"Error while removing {prepared.path}"
+            prepared.log_dir.fail(message, error)
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
 
     def _remove(self, path: str) -> bool:
         """Remove what a failed creation has made; returns whether nothing is left."""

@@ -4,11 +4,14 @@ Making a directory or a file waits for the journal of a busy disk. A caller that
 `LogManager.get_or_create_log` then takes over what is prepared. An error is not reported: `get_or_create_log` meets it
 again and handles it.
 
-Invariants: each prepared log is taken over, or its files are removed; a directory that exists is not touched.
+Invariants: each prepared log is taken over, or its files are removed, also in a log directory that went offline: after
+a repair, the next start would find them beside the log in another directory, and be refused; a directory that exists is
+not touched.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -16,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from odradek.storage.segment.new_segment_files import create_segment_files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable
 
     from odradek.protocol.topic_partition import TopicPartition
     from odradek.storage.config.log_config import LogConfig
@@ -24,17 +27,20 @@ if TYPE_CHECKING:
     from odradek.storage.disk.file_system import FileSystem
     from odradek.storage.disk.log_dir import LogDir
 
+logger = logging.getLogger(__name__)
 
 LogKey: TypeAlias = "tuple[TopicPartition, bool]"
 """A partition, and whether its future log is meant."""
 
 
 class PreparedLog(NamedTuple):
-    """The files of a log that is not created yet. `fd`: the descriptor of the first segment's `.log` file."""
+    """The files of a log that is not created yet. `fd`: the descriptor of the first segment's `.log` file; None if not
+    all files could be made, and those that were made may be left.
+    """
 
     path: str
     log_dir: LogDir
-    fd: int
+    fd: int | None
 
 
 class LogPreparations:
@@ -64,36 +70,25 @@ class LogPreparations:
 
         def made(result: int | OSError | None) -> None:
             del self._under_way[key]
-            if isinstance(result, int):
-                self._prepared[key] = PreparedLog(path, log_dir, result)
+            if result is not None:
+                fd = None if isinstance(result, OSError) else result
+                self._prepared[key] = PreparedLog(path, log_dir, fd)
             done()
 
         self._environment.io_pool.submit(lambda: _make(path, config, fs), made)
 
     def take(self, key: LogKey) -> PreparedLog | None:
-        """The prepared log, which the caller owns now; None if there is none or its log directory is offline."""
-        prepared = self._prepared.pop(key, None)
-        if prepared is None or prepared.log_dir.is_online:
-            return prepared
-        os.close(prepared.fd)
-        return None
+        """The prepared log, which the caller owns now, also one that cannot be used; None without one."""
+        return self._prepared.pop(key, None)
 
     def discard(self, keys: Iterable[LogKey], done: Callable[[], None]) -> None:
-        """Remove the files of prepared logs that were not taken over; `done` is called when they are removed."""
+        """Remove the files of prepared logs that were not taken over, in the I/O pool; `done` is called when they are
+        removed.
+        """
         unused = [prepared for each in keys if (prepared := self.take(each)) is not None]
-        if unused:
-            self.remove(unused, done)
-        else:
-            done()
-
-    def remove(self, unused: Sequence[PreparedLog], done: Callable[[], None] = lambda: None) -> None:
-        """Remove the files of prepared logs in the I/O pool."""
-        fs = self._environment.fs
         remaining = len(unused)
-
-        def remove(prepared: PreparedLog) -> None:
-            os.close(prepared.fd)
-            fs.remove_tree(prepared.path)
+        if not unused:
+            done()
 
         def removed(prepared: PreparedLog, result: OSError | None) -> None:
             nonlocal remaining
@@ -104,15 +99,22 @@ class LogPreparations:
                 done()
 
         for prepared in unused:
-            self._environment.io_pool.submit(partial(remove, prepared), partial(removed, prepared))
+            self._environment.io_pool.submit(partial(self.remove, prepared), partial(removed, prepared))
+
+    def remove(self, prepared: PreparedLog) -> None:
+        """Remove the files of a prepared log. Waits for the disk. Raises OSError: a part may be left."""
+        if prepared.fd is not None:
+            os.close(prepared.fd)
+        self._environment.fs.remove_tree(prepared.path)
 
     def close(self) -> None:
         """Remove all files that were not taken over. Waits for the disk."""
         for key in list(self._prepared):
-            prepared = self.take(key)
-            if prepared is not None:
-                os.close(prepared.fd)
-                self._environment.fs.remove_tree(prepared.path)
+            prepared = self._prepared.pop(key)
+            try:
+                self.remove(prepared)
+            except OSError as error:
+                logger.error("Error while removing %s: %s", prepared.path, error)
 
 
 def _make(path: str, config: LogConfig, fs: FileSystem) -> int | None:

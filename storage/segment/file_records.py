@@ -110,12 +110,12 @@ class FileRecords:
 
     @classmethod
     def create(cls, path: str, fs: FileSystem, open_files: OpenFiles, preallocate: int = 0) -> FileRecords:
-        """The records of a new file without batches; `preallocate` bytes are allocated on disk. Raises OSError."""
+        """The records of a new file without batches, with a length of `preallocate` bytes. Raises OSError."""
         records = cls(path, fs, open_files, 0)
         records._fd = open_files.opening(records, lambda: fs.open(path, create=True))
         if preallocate:
             try:
-                fs.allocate(records._fd, 0, preallocate)
+                fs.truncate(records._fd, preallocate)
             except OSError:
                 records.close()
                 raise

@@ -230,10 +230,11 @@ class LogFlusher:
         dirs = [self.log_dir] if self._dir_changed else []
         if self._is_dir_new:
             dirs.append(os.path.dirname(self.log_dir))
-        self._dir_changed = self._is_dir_new = False
+        self._dir_changed = False
         return dirs
 
     def _advance(self, offset: int) -> None:
+        self._is_dir_new = False
         self.recovery_point = max(self.recovery_point, offset)
         self.last_flushed_ms = self._environment.clock.time_ms()
         self._release(self.recovery_point, None)

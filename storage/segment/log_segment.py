@@ -364,18 +364,19 @@ class LogSegment:
         """Whether the indexes end as `become_inactive` leaves them. After a loss of power, records may be flushed and
         index entries lost.
 
-        Checks only the ends of the indexes, which were written last.
+        Checks only the ends of the indexes, which were written last. They are read before a lookup maps them: see
+        `MappedIndex._last_fields`. Raises OSError.
         """
+        last, last_offset = self.time_index.last_entry, self.offset_index.last_offset
         try:
-            last = self.time_index.last_entry
             if self.time_index.entries:
                 found = self.translate_offset(last.offset)
                 if found is None or found.max_timestamp != last.timestamp:
                     return False
             if entries := self.offset_index.entries:
-                offset, position = self.offset_index.entry(entries - 1)
+                position = self.offset_index.entry(entries - 1).position
                 at = next(self.records.positions(position), None)
-                if not position or at is None or not at.base_offset <= offset < self.read_next_offset():
+                if not position or at is None or not at.base_offset <= last_offset < self.read_next_offset():
                     return False
             return self.read_largest_timestamp() == last
         except KafkaError:  # an entry has a position where no batch begins
@@ -442,10 +443,24 @@ class LogSegment:
         return self.offset_index.is_dirty or self.time_index.is_dirty
 
     def sync_descriptors(self, *, unchanged_too: bool = False) -> list[int]:
-        """Descriptors that the caller owns, to fsync all files that changed since the last call."""
-        indexes = [index.open_for_sync(unchanged_too=unchanged_too) for index in (self.offset_index, self.time_index)]
-        descriptors = [self.records.duplicate_fd(), *indexes, self.txn_index.open_for_sync()]
-        return [fd for fd in descriptors if fd is not None]
+        """Descriptors that the caller owns, to fsync all files that changed since the last call.
+
+        Raises OSError: no descriptor is left open, and who tries again asks for the `unchanged_too`.
+        """
+        descriptors = [self.records.duplicate_fd()]
+        try:
+            for index in (self.offset_index, self.time_index):
+                opened = index.open_for_sync(unchanged_too=unchanged_too)
+                if opened is not None:
+                    descriptors.append(opened)
+            opened = self.txn_index.open_for_sync()
+            if opened is not None:
+                descriptors.append(opened)
+        except OSError:
+            for fd in descriptors:
+                os.close(fd)
+            raise
+        return descriptors
 
     def change_suffix(self, old: str, new: str) -> None:
         """Rename all files from one suffix to another. Kafka: LogSegment.changeFileSuffixes."""

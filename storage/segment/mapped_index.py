@@ -13,6 +13,7 @@ Kafka: AbstractIndex, LazyIndex.
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import TYPE_CHECKING, Final
 
@@ -156,14 +157,19 @@ class MappedIndex:
         self.path = path
 
     def open_for_sync(self, *, unchanged_too: bool = False) -> int | None:
-        """A descriptor for fsync that the caller owns; None if nothing changed. The fsync covers writes to the map."""
+        """A descriptor for fsync that the caller owns; None if nothing changed. The fsync covers writes to the map.
+
+        Raises OSError: the index stays dirty.
+        """
         if not self._dirty and not unchanged_too:
             return None
-        self._dirty = False
+        fd: int | None
         try:
-            return self._open()
+            fd = self._open()
         except FileNotFoundError:
-            return None
+            fd = None
+        self._dirty = False
+        return fd
 
     # -- for the subclasses ------------------------------------------------------------------------
 
@@ -175,6 +181,26 @@ class MappedIndex:
         else:
             self._open_files.mark_used(self)
         return map_
+
+    def _last_fields(self) -> tuple[int, ...]:
+        """The fields of the last entry. Call only when there are entries. Raises OSError.
+
+        Of an index that is not mapped, the end that a lookup searches first is read with a system call: an error of the
+        disk is an OSError there, and a SIGBUS in the map, which kills the process.
+        """
+        size = self._entry.size
+        end = self.entries * size
+        if self._map is not None:
+            return self._entry.unpack_from(self._map, end - size)
+        start = max(0, end - size - WARM_SECTION_BYTES)
+        fd = self._open()
+        try:
+            data = os.pread(fd, end - start, start)
+        finally:
+            os.close(fd)
+        if len(data) < end - start:
+            raise OSError(errno.EIO, "the file is shorter than its entries", self.path)
+        return self._entry.unpack_from(data, len(data) - size)
 
     def _append_entry(self, *fields: int) -> None:
         slot = self._entries

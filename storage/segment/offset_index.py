@@ -40,10 +40,9 @@ class OffsetIndex(MappedIndex):
 
     @property
     def last_offset(self) -> int:
-        """The offset of the last entry; the base offset without entries."""
+        """The offset of the last entry; the base offset without entries. Raises OSError."""
         if self._last_offset < 0:
-            entries = self.entries
-            self._last_offset = self.entry(entries - 1).offset if entries else self.base_offset
+            self._last_offset = self.base_offset + (self._last_fields()[0] if self.entries else 0)
         return self._last_offset
 
     def entry(self, slot: int) -> OffsetPosition:

@@ -128,10 +128,12 @@ def _copy_aborted(source: LogSegment, parts: list[LogSegment]) -> None:
 
 def _finish(part: LogSegment, source: LogSegment, environment: Environment) -> None:
     part.become_inactive()
-    for fd in part.sync_descriptors():
-        try:
+    descriptors = part.sync_descriptors()
+    try:
+        for fd in descriptors:
             environment.fs.sync(fd)
-        finally:
+    finally:
+        for fd in descriptors:
             os.close(fd)
     part.discard()
     environment.fs.set_modified(part.records.path, os.stat(source.records.path).st_mtime_ns)

@@ -45,10 +45,10 @@ class TimeIndex(MappedIndex):
 
     @property
     def last_entry(self) -> TimestampOffset:
-        """The last entry; (-1, base offset) without entries."""
+        """The last entry; (-1, base offset) without entries. Raises OSError."""
         if self._last is None:
-            entries = self.entries
-            self._last = self.entry(entries - 1) if entries else TimestampOffset(-1, self.base_offset)
+            timestamp, relative = self._last_fields() if self.entries else (-1, 0)
+            self._last = TimestampOffset(timestamp, self.base_offset + relative)
         return self._last
 
     def entry(self, slot: int) -> TimestampOffset:

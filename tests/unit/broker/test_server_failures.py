@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import threading
 from pathlib import Path
 
 import pytest
 
+from odradek.broker.machine.ticker import Ticker
 from odradek.controller.tree.metadata_tree import ConnectionLoss
 from odradek.controller.tree.tree_store import TreeStore
 from odradek.protocol.api import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import ProduceResponse
+from odradek.storage.disk.file_system import OsFileSystem
 from odradek.storage.disk.log_dir import LogDir
 from odradek.storage.log.unified_log import UnifiedLog
 from tests.support.in_process.in_process_broker import InProcessBroker, in_process_broker
@@ -131,6 +134,45 @@ def test_broker_stops_when_the_last_directory_fails(tmp_path: Path) -> None:
     assert isinstance(broker.server.failed.exception(), OSError)
     broker.stop()
     assert not list(tmp_path.glob("*/.kafka_cleanshutdown"))
+
+
+class FlushFails(OsFileSystem):
+    """The next fsync of a file below `path`, once that is set, waits for `may_end` and fails. Later ones succeed, as
+    those of the kernel do.
+    """
+
+    def __init__(self) -> None:
+        self.path: Path | None = None
+        self.may_end = threading.Event()
+
+    def sync(self, fd: int) -> None:
+        if self.path is not None and Path(f"/proc/self/fd/{fd}").readlink().is_relative_to(self.path):
+            self.path = None
+            self.may_end.wait(10)
+            raise OSError(5, "Input/output error")
+        super().sync(fd)
+
+
+def test_a_stop_sees_the_error_of_a_flush_that_is_under_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fs = FlushFails()
+    broker = InProcessBroker(tmp_path, dirs_of(tmp_path, 2), fs=fs)
+    broker.create_topic(TOPIC, 2)
+    assert produce(broker, 2) == [0, 0]
+    failed, fine = (Path(log_of(broker, partition).log_dir.path) for partition in range(2))
+    stop = Ticker.stop
+
+    def stop_and_end_the_flush(ticker: Ticker) -> None:
+        """The last step before the logs are closed."""
+        stop(ticker)
+        fs.may_end.set()
+
+    monkeypatch.setattr(Ticker, "stop", stop_and_end_the_flush)
+    fs.path = failed
+    log_of(broker, 0).flush()
+    broker.stop()
+    assert fs.path is None
+    assert not (failed / ".kafka_cleanshutdown").exists()
+    assert (fine / ".kafka_cleanshutdown").exists()
 
 
 def test_broker_stops_when_its_metadata_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

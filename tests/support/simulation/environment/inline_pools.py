@@ -5,6 +5,7 @@ Work that was submitted when the machine dies is never done, like an fsync that 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING, TypeVar
@@ -12,8 +13,6 @@ from typing import TYPE_CHECKING, TypeVar
 from odradek.storage.disk.ports import InlineIoPool, InlineWorkerPool, WorkerError, WorkerJob
 
 if TYPE_CHECKING:
-    import asyncio
-
     from tests.support.simulation.environment.virtual_loop import VirtualLoop
 
 T = TypeVar("T")
@@ -61,6 +60,12 @@ class DelayedIoPool(DelayedPools):
 
     def submit(self, work: Callable[[], T], done: Callable[[T | OSError], None]) -> None:
         self.after_a_while(lambda: InlineIoPool().submit(work, done))
+
+    async def settled(self) -> None:
+        """Do all submitted work now, and what its results submit."""
+        while self._waiting:
+            self.close()
+            await asyncio.sleep(0)
 
 
 class DelayedWorkerPool(DelayedPools):

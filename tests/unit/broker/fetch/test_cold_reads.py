@@ -16,6 +16,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.segment.file_records import FileRecords
 from tests.support.disks.logs import NOW, DeferredIoPool, batch
+from tests.support.disks.unreadable import make_unreadable
 from tests.support.in_process.replication.replicas import TP, Replicas, offsets_of
 
 IN_BATCH = 100
@@ -182,6 +183,51 @@ def test_a_file_that_cannot_be_read_is_left_to_the_read_itself(cold: Cold) -> No
     answers = cold.fetch()
     cold.pool.run_all()
     assert [answer.error for answer in answers] == [ErrorCode.KAFKA_STORAGE_ERROR]
+
+
+@pytest.mark.parametrize("suffix", [".index", ".log"])
+def test_a_read_that_fails_takes_the_directory_offline(
+    cold: Cold, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    segment = cold.log.segments.floor(OLD)
+    assert segment is not None
+    segment.offset_index.evict()
+    cold.has_headers = suffix == ".index"
+    make_unreadable(monkeypatch, tmp_path, suffix)
+    answers = cold.fetch()
+    cold.pool.run_all()
+    assert [answer.error for answer in answers] == [ErrorCode.KAFKA_STORAGE_ERROR]
+    assert not cold.log.log_dir.is_online
+    if suffix == ".index":
+        assert not segment.offset_index.is_open, "the page that cannot be read is not touched through the map"
+
+
+def test_after_a_read_that_fails_the_others_of_the_call_are_done(
+    cold: Cold, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = make_unreadable(monkeypatch, tmp_path, ".index")
+    answers: list[str] = []
+    cold.replicas.manager.reads.cold_reads.warm_lookups([(TP, NOW)], partial(answers.append, "now"))
+    cold.pool.run_one()
+    assert [Path(name).suffix for name in names] == [".index", ".timeindex"]
+    assert answers == ["now"], "of a log in an offline directory nothing more is read"
+    assert not cold.log.log_dir.is_online
+
+
+def test_an_index_that_cannot_be_opened_is_left_to_the_read_itself(cold: Cold, monkeypatch: pytest.MonkeyPatch) -> None:
+    open_file = os.open
+
+    def fail_to_read(path: str, flags: int, mode: int = 0o777) -> int:
+        if flags & os.O_RDWR:
+            return open_file(path, flags, mode)
+        raise OSError(errno.EMFILE, "too many open files")
+
+    answers = cold.fetch()
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", fail_to_read)
+        cold.pool.run_one()
+    assert offsets_of(answers[0])[0] == OLD
+    assert cold.log.log_dir.is_online
 
 
 def test_a_partition_that_goes_meanwhile_is_answered_as_it_is_then(cold: Cold) -> None:

@@ -147,6 +147,41 @@ def test_close_finishes_what_was_submitted() -> None:
     assert sorted(finished) == list(range(10))
 
 
+def test_settled_waits_for_what_was_submitted_and_for_what_its_results_submit() -> None:
+    async def scenario(pool: ThreadIoPool) -> None:
+        await pool.settled()
+        may_end = threading.Event()
+        done: list[int] = []
+
+        def first_done(_: object) -> None:
+            done.append(1)
+            pool.submit(lambda: None, lambda _: done.append(2))
+
+        pool.submit(lambda: may_end.wait(10) and None, first_done)
+        waiters = [asyncio.ensure_future(pool.settled()) for _ in range(2)]
+        await asyncio.sleep(0)
+        assert not any(waiter.done() for waiter in waiters)
+        may_end.set()
+        await asyncio.wait_for(asyncio.gather(*waiters), 10)
+        assert done == [1, 2]
+        assert pool.pending == 0
+
+    run(scenario)
+
+
+def test_settled_ends_after_a_bug_in_the_work_and_in_what_gets_its_result() -> None:
+    async def scenario(pool: ThreadIoPool) -> None:
+        reported: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: reported.append(context["exception"]))
+        pool.submit(lambda: 1 // 0, lambda _: None)
+        pool.submit(lambda: None, lambda _: 1 // 0 and None)
+        await asyncio.wait_for(pool.settled(), 10)
+        await asyncio.sleep(0)
+        assert [type(error) for error in reported] == [ZeroDivisionError] * 2
+
+    run(scenario)
+
+
 def test_submit_after_close_starts_no_thread() -> None:
     """As a load does that gets its last read during the stop and submits the next one."""
     ran: list[int] = []

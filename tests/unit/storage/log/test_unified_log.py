@@ -13,6 +13,7 @@ from odradek.storage.disk.file_system import OsFileSystem
 from odradek.storage.segment.fetch_data import FetchIsolation
 from tests.support.disks.faulty_disk import FaultyFileSystem, disk_full
 from tests.support.disks.logs import NOW, Disk, append, batch, read_all, values_of
+from tests.support.disks.unreadable import make_unreadable
 
 LOG_END = FetchIsolation.LOG_END
 
@@ -51,6 +52,21 @@ def test_old_segments_are_renamed_at_once_and_unlinked_later(disk: Disk) -> None
     ]
     disk.advance(500)
     assert not [name for name in os.listdir(log.dir) if name.endswith(".deleted")]
+
+
+def test_an_index_that_retention_cannot_read_takes_the_directory_offline(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = disk.log({"retention.ms": "1000"})
+    append(log, b"x", timestamp=NOW)
+    log.close()
+    log = disk.log({"retention.ms": "1000"}, clean=True)
+    log.update_high_watermark(1)
+    make_unreadable(monkeypatch, disk.path, ".timeindex")
+    with pytest.raises(KafkaError) as refused:
+        log.delete_old_segments()
+    assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert not disk.log_dir.is_online
 
 
 def test_the_active_segment_can_expire(disk: Disk) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from odradek.protocol.errors import KafkaError
+from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.log.unified_log import UnifiedLog
-from tests.support.disks.faulty_disk import FaultyFileSystem, disk_full
+from tests.support.disks.faulty_disk import FaultyFileSystem, disk_full, io_error
 from tests.support.disks.logs import DeferredIoPool, append, read_all, values_of
 from tests.support.disks.managed_logs import Broker
 
@@ -165,11 +165,68 @@ def test_a_directory_that_was_preferred_meanwhile_is_used(tmp_path: Path) -> Non
 
 
 def test_a_directory_that_fails_meanwhile_is_not_used(tmp_path: Path) -> None:
+    """Nothing is left there: after a repair, the next start finds one log of the partition."""
     preparing = Preparing(tmp_path / "1", tmp_path / "2")
     preparing.prepare()
     preparing.pool.run_all()
     preparing.manager.log_dirs[0].fail("the disk is gone", OSError())
     assert preparing.create().log_dir.path == str(tmp_path / "2")
+    assert (preparing.names(0), preparing.names(1)) == ([], ["a-0"])
+    preparing.pool.run_all()
+    preparing.manager.shutdown()
+    again = Broker(tmp_path / "1", tmp_path / "2").start()
+    assert [log.topic_partition for log in again.all_logs()] == [A0]
+    again.shutdown()
+
+
+@pytest.mark.parametrize("is_offline", [True, False])
+def test_a_prepared_log_that_cannot_be_removed_is_created_nowhere_else(tmp_path: Path, is_offline: bool) -> None:
+    fs = FaultyFileSystem(kinds=frozenset({"remove"}), failure=io_error)
+    preparing = Preparing(tmp_path / "1", tmp_path / "2", fs=fs)
+    preparing.prepare()
+    preparing.pool.run_all()
+    first, second = preparing.manager.log_dirs
+    if is_offline:
+        first.fail("the disk is gone", OSError())
+    else:
+        preparing.manager.maybe_update_preferred_dir(A0, second.path)
+    fs.fail_at = fs.count + 1
+    with pytest.raises(KafkaError) as refused:
+        preparing.create()
+    assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert (preparing.names(0), preparing.names(1)) == (["a-0"], [])
+    assert preparing.manager.live_log_dirs == [second]
+
+
+@pytest.mark.parametrize("is_mended", [True, False])
+def test_what_a_failed_preparation_has_left_is_removed_before_another_directory_is_used(
+    tmp_path: Path, is_mended: bool
+) -> None:
+    fs = FaultyFileSystem(kinds=frozenset({"create", "remove"}), failure=io_error)
+    preparing = Preparing(tmp_path / "1", tmp_path / "2", fs=fs)
+    fs.fail_at = fs.count + 1
+    preparing.prepare()
+    preparing.pool.run_all()
+    assert (preparing.done, preparing.names(0)) == (1, ["a-0"])
+    preparing.manager.log_dirs[0].fail("the disk is gone", OSError())
+    if is_mended:
+        fs.mend()
+        assert preparing.create().log_dir.path == str(tmp_path / "2")
+        assert (preparing.names(0), preparing.names(1)) == ([], ["a-0"])
+    else:
+        with pytest.raises(KafkaError):
+            preparing.create()
+        assert (preparing.names(0), preparing.names(1)) == (["a-0"], [])
+
+
+def test_what_is_not_created_is_removed_from_a_directory_that_fails_meanwhile(tmp_path: Path) -> None:
+    preparing = Preparing(tmp_path / "1", tmp_path / "2")
+    preparing.prepare()
+    preparing.pool.run_all()
+    preparing.manager.log_dirs[0].fail("the disk is gone", OSError())
+    preparing.manager.discard_prepared_logs([A0], lambda: None)
+    preparing.pool.run_all()
+    assert preparing.names() == []
 
 
 def test_a_full_disk_refuses_the_log_and_leaves_nothing(tmp_path: Path) -> None:
@@ -200,3 +257,23 @@ def test_a_stop_removes_what_is_not_created(tmp_path: Path) -> None:
     preparing.pool.run_all()
     preparing.manager.shutdown()
     assert preparing.names() == []
+
+
+def test_a_stop_removes_what_is_not_created_from_a_directory_that_failed(tmp_path: Path) -> None:
+    preparing = Preparing(tmp_path / "1", tmp_path / "2")
+    preparing.prepare()
+    preparing.pool.run_all()
+    preparing.manager.log_dirs[0].fail("the disk is gone", OSError())
+    preparing.manager.shutdown()
+    assert preparing.names() == []
+
+
+def test_a_stop_that_cannot_remove_what_is_not_created_is_clean_all_the_same(tmp_path: Path) -> None:
+    fs = FaultyFileSystem(kinds=frozenset({"remove"}), failure=io_error)
+    preparing = Preparing(tmp_path, fs=fs)
+    preparing.prepare()
+    preparing.pool.run_all()
+    fs.fail_at = fs.count + 1
+    preparing.manager.shutdown()
+    assert preparing.names() == ["a-0"]
+    assert (tmp_path / ".kafka_cleanshutdown").exists()

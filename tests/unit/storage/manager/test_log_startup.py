@@ -15,6 +15,7 @@ from odradek.storage.manager.log_startup import WARM_CALLS_MAX
 from odradek.storage.recovery.recovery_job import RecoveryProgress, Unloadable, recover_log
 from tests.support.disks.logs import DeferredIoPool, append, read_all, values_of
 from tests.support.disks.managed_logs import Broker, DeferredWorkers, create
+from tests.support.disks.unreadable import make_unreadable
 
 LOGS = [TopicPartition("a", number) for number in range(4)]
 
@@ -172,6 +173,28 @@ def test_io_error_fails_the_directory_when_its_other_logs_have_been_tried(tmp_pa
     assert start.partitions == [LOGS[2]]
     start.manager.shutdown()
     assert not start.is_clean(tmp_path / "1")
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+def test_index_that_cannot_be_read_fails_its_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    """The start after a kill reads the ends of the indexes below the recovery point."""
+    broker = Broker(tmp_path / "1", tmp_path / "2")
+    manager = broker.start({"a": {"index.interval.bytes": "0"}})
+    create(manager, *LOGS[:2])
+    for log in manager.all_logs():
+        append(log, b"x")
+        append(log, b"y")
+        log.roll()
+        append(log, b"z")
+    manager.checkpoint_recovery_points()
+    broker.kill()
+    make_unreadable(monkeypatch, tmp_path / "1", suffix)
+    again = Broker(tmp_path / "1", tmp_path / "2").start()
+    assert [log_dir.is_online for log_dir in again.log_dirs] == [False, True]
+    assert len(again.all_logs()) == 1
+    again.shutdown()
 
 
 def test_start_without_a_directory_left_is_refused(tmp_path: Path) -> None:

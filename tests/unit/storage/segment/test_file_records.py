@@ -185,8 +185,9 @@ class TestCutLater:
             records.cut_later(size)
 
 
-def test_preallocated_space_is_given_back(tmp_path: Path) -> None:
+def test_a_preallocated_file_is_sparse_and_cut_to_its_batches(tmp_path: Path) -> None:
     records = FileRecords.create(str(tmp_path / "p.log"), OsFileSystem(), OpenFiles(), preallocate=8192)
+    assert os.stat(records.path).st_blocks < 8192 // 512
     records.append([b"abc"])
     assert os.stat(records.path).st_size == 8192
     records.trim()

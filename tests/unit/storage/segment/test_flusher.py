@@ -308,3 +308,26 @@ def test_a_flush_that_cannot_open_its_files_is_tried_again(tmp_path: Path, kinds
     assert (answers, log.recovery_point) == ([None], 1)
     assert log.log_dir.is_online
     log.close()
+
+
+def test_a_flush_that_is_tried_again_syncs_the_directory_above_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk, pool, fs = setup(tmp_path)
+    log = disk.log()
+    pool.run_all()
+    append(log, b"a")
+
+    def fail(path: str) -> None:
+        raise too_many_files()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(fs, "sync_dir", fail)
+        log.flush()
+        pool.run_all()
+    fs.dirs = 0
+    disk.advance(RETRY_MS)
+    pool.run_all()
+    assert fs.dirs == 2
+    assert log.recovery_point == 1
+    log.close()

@@ -17,6 +17,7 @@ from odradek.storage.segment.log_segment import LogSegment
 from odradek.storage.segment.transaction_index import AbortedTxn
 from tests.support.disks.faulty_disk import FaultyFileSystem, disk_full, io_error
 from tests.support.disks.logs import NOW, Disk, batch, read_bytes
+from tests.support.disks.open_descriptors import open_below
 
 
 def new_segment(directory: Path, base_offset: int = 0, **overrides: str) -> LogSegment:
@@ -179,6 +180,27 @@ def test_preallocated_segment_is_trimmed_when_it_becomes_inactive(tmp_path: Path
     segment.become_inactive()
     assert os.stat(segment.records.path).st_size == segment.size
     segment.close()
+
+
+@pytest.mark.parametrize("fails_at", [1, 2, 3])
+def test_what_cannot_be_opened_for_a_sync_leaves_no_descriptor(tmp_path: Path, fails_at: int) -> None:
+    fs = FaultyFileSystem(kinds=frozenset({"open"}), failure=io_error)
+    config = LogConfig.from_props({}, {"index.interval.bytes": "0"})
+    segment = LogSegment.open(str(tmp_path), 0, config, Disk(tmp_path, fs=fs).environment, create=True)
+    for offset in range(3):
+        put(segment, offset, b"x")
+    segment.txn_index.append(AbortedTxn(1, 0, 1, 1))
+    before = open_below(tmp_path)
+    fs.fail_at = fs.count + fails_at
+    with pytest.raises(OSError, match="Input/output error"):
+        segment.sync_descriptors()
+    assert open_below(tmp_path) == before
+    fs.mend()
+    descriptors = segment.sync_descriptors(unchanged_too=True)
+    assert sorted(os.readlink(f"/proc/self/fd/{fd}") for fd in descriptors) == sorted(segment.paths)
+    for fd in descriptors:
+        os.close(fd)
+    segment.discard()
 
 
 class TestNoSpace:

@@ -12,7 +12,9 @@ import pytest
 from odradek.storage.disk.file_system import FileSystem, OsFileSystem
 from odradek.storage.disk.open_files import OpenFiles
 from odradek.storage.segment.offset_index import OffsetIndex
-from tests.support.disks.faulty_disk import FaultyFileSystem, disk_full
+from tests.support.disks.faulty_disk import FaultyFileSystem, disk_full, too_many_files
+from tests.support.disks.open_descriptors import open_below
+from tests.support.disks.unreadable import make_unreadable
 
 
 class FullDisk(OsFileSystem):
@@ -137,6 +139,51 @@ def test_a_file_is_left_as_it_is_when_the_same_entries_are_written_again(tmp_pat
     assert fs.operations == (["truncate"] if tail else [])
     assert again.is_dirty, "a broker that was killed may not have synced it"
     again.close()
+
+
+def test_the_last_entry_is_read_without_a_map(tmp_path: Path) -> None:
+    """An error of the disk is an OSError then. In a map it would be a SIGBUS."""
+    fs = CutWatcher()
+    for entries in (1, 2000):
+        index = new_index(tmp_path, name=str(entries))
+        for offset in range(entries):
+            index.append(offset + 1, offset)
+        index.close()
+        again = new_index(tmp_path, fs=fs, name=str(entries))
+        assert again.last_offset == entries
+        assert (again.is_open, fs.maps) == (False, [])
+
+
+def test_a_last_entry_that_cannot_be_read_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = new_index(tmp_path)
+    index.append(3, 3)
+    index.close()
+    again = new_index(tmp_path)
+    assert again.entries == 1
+    with monkeypatch.context() as patched:
+        make_unreadable(patched, tmp_path, ".index")
+        with pytest.raises(OSError, match="Input/output error"):
+            _ = again.last_offset
+    os.truncate(index.path, 7)
+    with pytest.raises(OSError, match="shorter than its entries"):
+        _ = again.last_offset
+    assert open_below(tmp_path) == []
+
+
+def test_an_index_that_cannot_be_opened_for_a_sync_stays_dirty(tmp_path: Path) -> None:
+    fs = FaultyFileSystem(kinds=frozenset({"open"}), failure=too_many_files)
+    index = new_index(tmp_path, fs=fs)
+    index.append(3, 3)
+    fs.fail_at = fs.count + 1
+    with pytest.raises(OSError, match="Too many open files"):
+        index.open_for_sync()
+    assert index.is_dirty
+    fs.mend()
+    fd = index.open_for_sync()
+    assert fd is not None
+    os.close(fd)
+    assert not index.is_dirty
+    index.close()
 
 
 @pytest.mark.parametrize("offsets", [(), (3,), (3, 5), (4,), (3, 6, 7), (3, 5, 9, 11), tuple(range(600))])

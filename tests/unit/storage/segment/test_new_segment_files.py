@@ -22,6 +22,7 @@ def test_the_files_are_those_of_kafka(tmp_path: Path, preallocate: bool) -> None
     fd = create_segment_files(str(tmp_path), 7, config, OsFileSystem())
     assert sorted(os.listdir(tmp_path)) == NAMES
     assert os.fstat(fd).st_size == (8192 if preallocate else 0)
+    assert os.fstat(fd).st_blocks < 8192 // 512, "a preallocated file is sparse"
     os.write(fd, b"x")
     os.close(fd)
     assert (tmp_path / NAMES[1]).read_bytes()[:1] == b"x"

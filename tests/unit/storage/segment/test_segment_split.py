@@ -11,8 +11,9 @@ from odradek.storage.config.log_config import LogConfig
 from odradek.storage.segment.log_segment import LogSegment
 from odradek.storage.segment.segment_split import SplitJob, can_be_split, split_in_worker, split_segment
 from odradek.storage.segment.transaction_index import AbortedTxn
-from tests.support.disks.faulty_disk import FaultyFileSystem
+from tests.support.disks.faulty_disk import SYNCS, FaultyFileSystem, io_error
 from tests.support.disks.logs import Disk, append
+from tests.support.disks.open_descriptors import open_below
 from tests.support.disks.overflowed import FAR, NOW, OFFSETS, OVERRIDES, PARTS, bases_of, offsets_in, write_segment
 
 CONFIG = LogConfig.from_props({}, OVERRIDES)
@@ -61,6 +62,14 @@ def test_failed_split_leaves_nothing(tmp_path: Path) -> None:
         with pytest.raises(OSError, match="No space"):
             split_segment(str(directory), 0, CONFIG, Disk(tmp_path, fs=fs).environment)
         assert os.listdir(directory) == ["00000000000000000000.log"]
+
+
+def test_split_that_cannot_be_synced_leaves_no_descriptor(tmp_path: Path) -> None:
+    directory = write_segment(tmp_path, 0, OFFSETS)
+    fs = FaultyFileSystem(1, io_error, kinds=SYNCS)
+    with pytest.raises(OSError, match="Input/output error"):
+        split_segment(str(directory), 0, CONFIG, Disk(tmp_path, fs=fs).environment)
+    assert open_below(directory) == []
 
 
 @pytest.mark.parametrize(
