@@ -33,6 +33,7 @@ CATCHES_EVERYTHING = {
     "broker/network/requests/request_observer.py": "an error of an observer: logged once, the client is answered",
     "broker/security/principal_builder.py": "an error of an operator's class: the client is refused",
     "broker/security/sasl/callback_handlers.py": "an error of an operator's class: the client is refused",
+    "broker/security/sasl/oauth/refreshing_jwks.py": "a failed refresh: it is logged and repeated, and clients go on",
     "broker/metadata/consumer_offset_tree.py": "a failed read or write: the request gets UNKNOWN_SERVER_ERROR",
     "broker/quotas/client_quota_callback.py": "an error of an operator's class: the request has no quota",
     "broker/quotas/quota_managers.py": "an error of an operator's class: it is logged, and the limits stay",
