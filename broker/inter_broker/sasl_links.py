@@ -7,12 +7,11 @@ Kafka: SaslChannelBuilder (in client mode), ChannelBuilders.clientChannelBuilder
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, cast
 
+from odradek.broker.machine.io_pool import run_in_pool
 from odradek.broker.security.sasl.client_authenticator import ClientExchange, authenticate
 from odradek.broker.security.sasl.mechanisms import mechanism_module, sasl_context
-from odradek.broker.security.sasl.ports import SaslError
 from odradek.storage.config.config_def import ConfigError
 
 if TYPE_CHECKING:
@@ -47,20 +46,4 @@ async def authenticate_link(
 
 async def evaluate_in_pool(io_pool: IoPool, client: SaslClient, challenge: bytes) -> bytes | None:
     """`evaluate_challenge` in a thread: it may hash for milliseconds. Raises: SaslError."""
-    waiting: asyncio.Future[bytes | SaslError | OSError | None] = asyncio.get_running_loop().create_future()
-
-    def work() -> bytes | SaslError | None:
-        try:
-            return client.evaluate_challenge(challenge)
-        except SaslError as error:
-            return error
-
-    def done(result: bytes | SaslError | OSError | None) -> None:
-        if not waiting.done():
-            waiting.set_result(result)
-
-    io_pool.submit(work, done)
-    result = await waiting
-    if result is None or isinstance(result, bytes):
-        return result
-    raise result
+    return await run_in_pool(io_pool, lambda: client.evaluate_challenge(challenge))

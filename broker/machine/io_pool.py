@@ -8,14 +8,17 @@ Implements `storage.disk.ports.IoPool`.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import queue
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable
+
+    from odradek.storage.disk.ports import IoPool
 
 T = TypeVar("T")
 
@@ -122,3 +125,23 @@ class ThreadIoPool:
     def _report(self, error: BaseException) -> None:
         self.pending -= 1
         self._loop.call_exception_handler({"message": "Error in an I/O job", "exception": error})
+
+
+async def run_in_pool(io_pool: IoPool, work: Callable[[], T]) -> T:
+    """Run `work` in a thread and wait for its end. Raises: what `work` raises."""
+    ended: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+    def run() -> Callable[[], None]:
+        try:
+            result = work()
+        except Exception as error:  # noqa: BLE001 - raised again where it is awaited
+            return partial(ended.set_exception, error)
+        return partial(ended.set_result, result)
+
+    def done(end: Callable[[], None] | OSError) -> None:
+        assert not isinstance(end, OSError), "it is returned"
+        if not ended.done():  # else the one that waits was cancelled
+            end()
+
+    io_pool.submit(run, done)
+    return await ended

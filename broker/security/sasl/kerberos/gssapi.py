@@ -13,13 +13,13 @@ Kafka: SaslServerAuthenticator.createSaslKerberosServer, SaslServerCallbackHandl
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from contextlib import nullcontext
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
+from odradek.broker.machine.io_pool import run_in_pool
 from odradek.broker.security.sasl.kerberos.exchanges import AcceptorExchange, InitiatorExchange
 from odradek.broker.security.sasl.kerberos.krb5_login import client_login, server_login
 from odradek.broker.security.sasl.ports import SaslError
@@ -104,20 +104,7 @@ class GssapiSaslServer:
 
     async def _in_thread(self, response: bytes) -> bytes | None:
         """Raises: SaslError."""
-        waiting: asyncio.Future[bytes | SaslError | None] = asyncio.get_running_loop().create_future()
-
-        def work() -> bytes | SaslError | None:
-            try:
-                return self._exchange.evaluate(response)
-            except SaslError as error:
-                return error
-
-        def done(result: bytes | SaslError | OSError | None) -> None:
-            if not waiting.done():  # else the broker stops
-                waiting.set_result(SaslError(str(result)) if isinstance(result, OSError) else result)
-
-        self._io_pool.submit(work, done)
-        result = await waiting
-        if isinstance(result, SaslError):
-            raise result
-        return result
+        try:
+            return await run_in_pool(self._io_pool, lambda: self._exchange.evaluate(response))
+        except OSError as error:
+            raise SaslError(str(error)) from error
