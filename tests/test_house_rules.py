@@ -29,7 +29,9 @@ FORBIDDEN_NAMES = {"utils", "util", "helpers", "common", "misc"}
 
 # The places where a bug is caught so that the rest goes on, and nothing else catches everything for good.
 CATCHES_EVERYTHING = {
-    "broker/network/authentication/authentication.py": "a bug in an exchange: the connection is closed, and logged",
+    "broker/network/authentication/authentication.py": "a bug in an exchange, or in an operator's class: it is logged",
+    "broker/network/authentication/principals.py": "an error of an operator's class: it is logged when it is closed",
+    "broker/server.py": "an error of an operator's class: it is logged, and the stop goes on",
     "broker/network/requests/request_observer.py": "an error of an observer: logged once, the client is answered",
     "broker/security/principal_builder.py": "an error of an operator's class: the client is refused",
     "broker/security/sasl/callback_handlers.py": "an error of an operator's class: the client is refused",

@@ -126,9 +126,12 @@ class Authentications:
 
 
 def _close(mechanisms: Mapping[str, EnabledMechanism]) -> None:
-    for mechanism in mechanisms.values():
+    for name, mechanism in mechanisms.items():
         for close in mechanism.when_closed:
-            close()
+            try:
+                close()
+            except Exception:
+                logger.exception("Cannot close the callback handler of %s", name)
 
 
 def _with_connection(
