@@ -15,6 +15,8 @@ from odradek.broker.security.sasl.mechanisms import mechanism_module, sasl_conte
 from odradek.storage.config.config_def import ConfigError
 
 if TYPE_CHECKING:
+    import asyncio
+
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.network.frames.answer_receiver import AnswerReceiver
     from odradek.broker.security.sasl.mechanisms import SaslParts
@@ -35,7 +37,7 @@ async def authenticate_link(
         raise ConnectionError(str(error)) from error
 
     async def evaluate(challenge: bytes) -> bytes | None:
-        return await evaluate_in_pool(parts.io_pool, client, challenge)
+        return await evaluate_in_pool(parts.io_pool, client, challenge, parts.handler_slots)
 
     byte = parts.random_bytes(1)[0]
     exchange = ClientExchange(mechanism, str(config.broker_id), receiver.exchange, evaluate, byte)
@@ -44,6 +46,8 @@ async def authenticate_link(
     receiver.usable_until_ms = parts.clock.monotonic_ms() + session.usable_ms if session.usable_ms else None
 
 
-async def evaluate_in_pool(io_pool: IoPool, client: SaslClient, challenge: bytes) -> bytes | None:
-    """`evaluate_challenge` in a thread: it may hash for milliseconds. Raises: SaslError."""
-    return await run_in_pool(io_pool, lambda: client.evaluate_challenge(challenge))
+async def evaluate_in_pool(
+    io_pool: IoPool, client: SaslClient, challenge: bytes, slots: asyncio.Semaphore | None
+) -> bytes | None:
+    """`evaluate_challenge` in a thread: it may hash, or ask a server for a token. Raises: SaslError."""
+    return await run_in_pool(io_pool, lambda: client.evaluate_challenge(challenge), slots)

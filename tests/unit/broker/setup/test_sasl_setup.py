@@ -15,7 +15,7 @@ from odradek.storage.disk.ports import InlineIoPool
 from odradek.timer.clock import ManualClock
 from odradek.timer.system_timer import SystemTimer
 from tests.support.in_process.connections.network import FakeOwner
-from tests.support.in_process.security.sasl_contexts import Credentials
+from tests.support.in_process.security.sasl_contexts import Credentials, slots
 
 
 def test_the_listeners_of_the_configuration_authenticate() -> None:
@@ -30,7 +30,7 @@ def test_the_listeners_of_the_configuration_authenticate() -> None:
         }
     )
     clock = ManualClock()
-    machine = cast("Machine", SimpleNamespace(io_pool=InlineIoPool(), rng=random.Random(1)))
+    machine = cast("Machine", SimpleNamespace(io_pool=InlineIoPool(), rng=random.Random(1), handler_slots=slots()))
     parts = make_sasl_parts(clock, machine, Credentials(), None)
     made = make_authentications(config, parts, SystemTimer(clock), lambda work: work.close(), MetadataCache(0))
     made.load_listeners()
