@@ -18,7 +18,6 @@ from odradek.broker.network.authentication.principals import Principals
 from odradek.broker.network.frames.memory_pool import MemoryPool
 from odradek.broker.network.sockets.close_reason import CloseReason
 from odradek.broker.security.principal_builder import AuthenticationContext, KafkaPrincipalBuilder
-from odradek.broker.security.sasl.callback_handlers import PlainCallbackHandler
 from odradek.broker.security.sasl.kerberos import gssapi
 from odradek.broker.security.sasl.kerberos.exchanges import CLIENT_CHOICE, SERVER_OFFER
 from odradek.broker.security.sasl.kerberos.krb5_login import LOGIN_MODULE as KRB5
@@ -499,33 +498,3 @@ def test_a_failure_that_may_pass_closes_the_connection_without_an_answer(monkeyp
     counts = kerberos.server.counts
     assert (counts.successful_authentication, counts.failed_authentication) == (0, 0)
     kerberos.server.close()
-
-
-class Unclosable(PlainCallbackHandler):
-    closed: ClassVar[list[str]] = []
-
-    def verify(self, user: str, password: str) -> bool:
-        return True
-
-    def close(self) -> None:
-        self.closed.append("closed")
-        raise LookupError("it is gone")
-
-
-def test_a_callback_handler_that_cannot_be_closed_keeps_no_other_from_it(caplog: pytest.LogCaptureFixture) -> None:
-    Unclosable.closed.clear()
-    handler = "plain.sasl.server.callback.handler.class"
-    server = Server(
-        **{
-            "listeners": SETTINGS["listeners"] + ",MORE://127.0.0.1:3",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,AUTH:SASL_PLAINTEXT,MORE:SASL_PLAINTEXT",
-            "listener.name.more.plain.sasl.jaas.config": JAAS,
-            "listener.name.more.sasl.enabled.mechanisms": "PLAIN",
-            f"listener.name.auth.{handler}": f"{__name__}:Unclosable",
-            f"listener.name.more.{handler}": f"{__name__}:Unclosable",
-        }
-    )
-    server.authentications.close()
-    assert Unclosable.closed == ["closed", "closed"]
-    assert "Cannot close the callback handler of PLAIN" in caplog.text
-    server.close()
