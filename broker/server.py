@@ -456,7 +456,10 @@ class KafkaServer:
         # The classes of operators, after the last request that this broker can get: it may come from itself.
         self._policies.close()
         if self._authorizer is not None:
-            self._authorizer.close()
+            try:
+                self._authorizer.close()
+            except Exception:
+                logger.exception("Cannot close the authorizer %s", type(self._authorizer).__qualname__)
         if services is not None:
             services.quotas.close()
 

@@ -29,10 +29,13 @@ FORBIDDEN_NAMES = {"utils", "util", "helpers", "common", "misc"}
 
 # The places where a bug is caught so that the rest goes on, and nothing else catches everything for good.
 CATCHES_EVERYTHING = {
-    "broker/network/authentication/authentication.py": "a bug in an exchange: the connection is closed, and logged",
+    "broker/network/authentication/authentication.py": "a bug in an exchange, or in an operator's class: it is logged",
+    "broker/network/authentication/principals.py": "an error of an operator's class: it is logged when it is closed",
+    "broker/server.py": "an error of an operator's class: it is logged, and the stop goes on",
     "broker/network/requests/request_observer.py": "an error of an observer: logged once, the client is answered",
     "broker/security/principal_builder.py": "an error of an operator's class: the client is refused",
     "broker/security/sasl/callback_handlers.py": "an error of an operator's class: the client is refused",
+    "broker/security/sasl/oauth/refreshing_jwks.py": "a failed refresh: it is logged and repeated, and clients go on",
     "broker/metadata/consumer_offset_tree.py": "a failed read or write: the request gets UNKNOWN_SERVER_ERROR",
     "broker/quotas/client_quota_callback.py": "an error of an operator's class: the request has no quota",
     "broker/quotas/quota_managers.py": "an error of an operator's class: it is logged, and the limits stay",

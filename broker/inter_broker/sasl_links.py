@@ -7,15 +7,16 @@ Kafka: SaslChannelBuilder (in client mode), ChannelBuilders.clientChannelBuilder
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, cast
 
+from odradek.broker.machine.io_pool import run_in_pool
 from odradek.broker.security.sasl.client_authenticator import ClientExchange, authenticate
 from odradek.broker.security.sasl.mechanisms import mechanism_module, sasl_context
-from odradek.broker.security.sasl.ports import SaslError
 from odradek.storage.config.config_def import ConfigError
 
 if TYPE_CHECKING:
+    import asyncio
+
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.network.frames.answer_receiver import AnswerReceiver
     from odradek.broker.security.sasl.mechanisms import SaslParts
@@ -36,7 +37,7 @@ async def authenticate_link(
         raise ConnectionError(str(error)) from error
 
     async def evaluate(challenge: bytes) -> bytes | None:
-        return await evaluate_in_pool(parts.io_pool, client, challenge)
+        return await evaluate_in_pool(parts.io_pool, client, challenge, parts.handler_slots)
 
     byte = parts.random_bytes(1)[0]
     exchange = ClientExchange(mechanism, str(config.broker_id), receiver.exchange, evaluate, byte)
@@ -45,22 +46,8 @@ async def authenticate_link(
     receiver.usable_until_ms = parts.clock.monotonic_ms() + session.usable_ms if session.usable_ms else None
 
 
-async def evaluate_in_pool(io_pool: IoPool, client: SaslClient, challenge: bytes) -> bytes | None:
-    """`evaluate_challenge` in a thread: it may hash for milliseconds. Raises: SaslError."""
-    waiting: asyncio.Future[bytes | SaslError | OSError | None] = asyncio.get_running_loop().create_future()
-
-    def work() -> bytes | SaslError | None:
-        try:
-            return client.evaluate_challenge(challenge)
-        except SaslError as error:
-            return error
-
-    def done(result: bytes | SaslError | OSError | None) -> None:
-        if not waiting.done():
-            waiting.set_result(result)
-
-    io_pool.submit(work, done)
-    result = await waiting
-    if result is None or isinstance(result, bytes):
-        return result
-    raise result
+async def evaluate_in_pool(
+    io_pool: IoPool, client: SaslClient, challenge: bytes, slots: asyncio.Semaphore | None
+) -> bytes | None:
+    """`evaluate_challenge` in a thread: it may hash, or ask a server for a token. Raises: SaslError."""
+    return await run_in_pool(io_pool, lambda: client.evaluate_challenge(challenge), slots)

@@ -12,10 +12,13 @@ import asyncio
 import logging
 import queue
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from odradek.storage.disk.ports import IoPool
 
 T = TypeVar("T")
 
@@ -23,6 +26,10 @@ logger = logging.getLogger(__name__)
 
 THREADS: Final = 4
 """Enough to keep a disk busy; the work itself takes no processor time."""
+
+HANDLER_CALLS_MAX: Final = 2
+"""Calls of operators' classes and of SASL clients, which may wait for other services, in threads at the same time. The
+other threads are for the disk, and one for each listener that fetches a JWKS now and then."""
 
 
 class ThreadIoPool:
@@ -136,3 +143,30 @@ class ThreadIoPool:
         if self._ended is not None:
             self._ended.set()
         self._loop.call_exception_handler({"message": "Error in an I/O job", "exception": error})
+
+
+async def run_in_pool(io_pool: IoPool, work: Callable[[], T], slots: asyncio.Semaphore | None = None) -> T:
+    """Run `work` in a thread and wait for its end. Raises: what `work` raises.
+
+    `slots`: one is taken until the thread is free, also when the one that waits is cancelled before.
+    """
+    if slots is not None:
+        await slots.acquire()
+    ended: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+    def run() -> Callable[[], None]:
+        try:
+            result = work()
+        except Exception as error:  # noqa: BLE001 - raised again where it is awaited
+            return partial(ended.set_exception, error)
+        return partial(ended.set_result, result)
+
+    def done(end: Callable[[], None] | OSError) -> None:
+        assert not isinstance(end, OSError), "it is returned"
+        if slots is not None:
+            slots.release()
+        if not ended.done():  # else the one that waits was cancelled
+            end()
+
+    io_pool.submit(run, done)
+    return await ended

@@ -7,18 +7,16 @@ Kafka: Uuid.randomUuid.
 
 from __future__ import annotations
 
+import asyncio
 import random
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
-from odradek.broker.machine.io_pool import ThreadIoPool
+from odradek.broker.machine.io_pool import HANDLER_CALLS_MAX, ThreadIoPool
 from odradek.broker.machine.worker_processes import WorkerProcesses
 from odradek.protocol.codec.primitives import uuid_to_text
 from odradek.storage.disk.file_system import FileSystem, OsFileSystem
 from odradek.storage.disk.ports import IoPool, WorkerPool
-
-if TYPE_CHECKING:
-    import asyncio
 
 UUID_FIXED_BITS: Final = 0xF << 76 | 0b11 << 62
 """Version and variant of a UUID, RFC 9562."""
@@ -49,6 +47,8 @@ class Machine:
     workers: ClosableWorkerPool
     fs: FileSystem = field(default_factory=OsFileSystem)
     rng: random.Random = field(default_factory=random.SystemRandom)
+    handler_slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(HANDLER_CALLS_MAX))
+    """For calls in threads of `io_pool` that may wait for other services."""
 
     @classmethod
     def of_process(cls, loop: asyncio.AbstractEventLoop) -> Machine:

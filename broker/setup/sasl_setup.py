@@ -33,7 +33,8 @@ def make_sasl_parts(
 ) -> SaslParts:
     """What the mechanisms of listeners, and of connections to other brokers, are made from."""
     tokens = None if token_manager is None else token_manager.cache
-    return SaslParts(clock, machine.io_pool, machine.rng.randbytes, scram_credentials, tokens)
+    rng, slots = machine.rng, machine.handler_slots
+    return SaslParts(clock, machine.io_pool, rng.randbytes, scram_credentials, tokens, slots)
 
 
 def make_authentications(

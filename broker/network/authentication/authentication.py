@@ -13,7 +13,6 @@ Processor.processCompletedReceives.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.network.requests.request import RequestContext
 from odradek.broker.network.sockets.close_reason import CloseReason
-from odradek.broker.security.sasl.mechanisms import HANDLER_CALLS_MAX, enabled_mechanisms
+from odradek.broker.security.sasl.mechanisms import enabled_mechanisms
 from odradek.broker.security.sasl.ports import SaslError
 from odradek.broker.security.sasl.server_authenticator import (
     AuthenticationFailed,
@@ -77,7 +76,7 @@ class Authentications:
         self.clock: Clock = parts.clock
         self.timer = timer
         self.in_background = in_background
-        self._parts = parts._replace(handler_slots=asyncio.Semaphore(HANDLER_CALLS_MAX))
+        self._parts = parts
         self._answer_versions = answer_versions
         self._answer_unsupported_versions = answer_unsupported_versions
         self._listeners: dict[str, _Listener] = {}
@@ -126,9 +125,12 @@ class Authentications:
 
 
 def _close(mechanisms: Mapping[str, EnabledMechanism]) -> None:
-    for mechanism in mechanisms.values():
+    for name, mechanism in mechanisms.items():
         for close in mechanism.when_closed:
-            close()
+            try:
+                close()
+            except Exception:
+                logger.exception("Cannot close the callback handler of %s", name)
 
 
 def _with_connection(

@@ -45,7 +45,7 @@ class Principals:
         """Load the classes of new listeners, and close those of listeners that are gone. Raises: StartupError."""
         names = {end_point.listener_name for end_point in self._config.listeners.bound}
         for gone in self._builders.keys() - names:
-            self._builders.pop(gone).close()
+            _close(self._builders.pop(gone))
         self._load_short_names(names)
         if not any(key.endswith("principal.builder.class") for key in self._config.settings):
             return
@@ -73,7 +73,7 @@ class Principals:
 
     def close(self) -> None:
         while self._builders:
-            self._builders.popitem()[1].close()
+            _close(self._builders.popitem()[1])
 
     def identify(self, connection: Connection) -> None:
         """Set the principal of a connected client that does not use SASL, or abort the connection."""
@@ -127,6 +127,13 @@ class Principals:
             if mechanism is not None:  # the client gets a general message
                 logger.warning("Failed authentication with /%s (%s)", connection.client_host, refusal)
             raise
+
+
+def _close(builder: KafkaPrincipalBuilder) -> None:
+    try:
+        builder.close()
+    except Exception:
+        logger.exception("Cannot close the principal builder %s", type(builder).__qualname__)
 
 
 def _peer_certificate(connection: Connection) -> bytes | None:

@@ -2,24 +2,26 @@
 
 The key has the prefixes of a listener and a mechanism, such as `listener.name.NAME.plain.`; each listener and mechanism
 has an object of its own. A method that is `async def` is awaited on the event loop. Another one runs in a thread of the
-io pool, and may wait; at most `HANDLER_CALLS_MAX` such calls run at the same time in a broker, so that threads are left
-for the disk. Apache Kafka calls its class in a network thread.
+io pool, and may wait; at most `HANDLER_CALLS_MAX` such calls, with those of SASL clients, run at the same time in a
+broker, so that threads are left for the disk. Apache Kafka calls its class in a network thread.
 
 Kafka: AuthenticateCallbackHandler, PlainAuthenticateCallback, ScramCredentialCallback.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from abc import abstractmethod
+from functools import partial
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar, cast
 
 from odradek.broker.config.python_class import configured_instance, place_of
+from odradek.broker.machine.io_pool import run_in_pool
 from odradek.broker.security.sasl.ports import HandlerFailed
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Awaitable, Callable, Mapping
 
     from odradek.broker.security.sasl.ports import SaslContext
@@ -91,35 +93,12 @@ class HandlerMethod(Generic[ResultT]):
         try:
             if self._is_async:
                 return await cast("Awaitable[ResultT]", self._method(*arguments))
-            async with self._slots:
-                return await self._in_thread(arguments)
+            call = partial(self._method, *arguments)
+            return cast("ResultT", await run_in_pool(self._io_pool, call, self._slots))
         except Exception as error:
             reason = f"{KEY} raised {place_of(error)}"
             logger.warning("A client cannot be authenticated: %s", reason)
             raise HandlerFailed(reason) from error
-
-    async def _in_thread(self, arguments: tuple[str, ...]) -> ResultT:
-        """Raises: what the method raises."""
-        called: asyncio.Future[ResultT] = asyncio.get_running_loop().create_future()
-
-        def work() -> tuple[object, Exception | None]:
-            try:
-                return self._method(*arguments), None
-            except Exception as error:  # noqa: BLE001 - raised again where it is awaited
-                return None, error
-
-        def done(result: tuple[object, Exception | None] | OSError) -> None:
-            assert not isinstance(result, OSError), "it is returned"
-            if called.done():  # the broker stops
-                return
-            value, error = result
-            if error is None:
-                called.set_result(cast("ResultT", value))
-            else:
-                called.set_exception(error)
-
-        self._io_pool.submit(work, done)
-        return await called
 
 
 def load_method(context: SaslContext, protocol: Callable[..., HandlerT], method: str) -> HandlerMethod[ResultT]:

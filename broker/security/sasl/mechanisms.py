@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _ROOM: Final = "odradek.broker.security.sasl"
-HANDLER_CALLS_MAX: Final = 2
-"""Calls of operators' classes in threads of the io pool at the same time. The other threads are for the disk."""
-
 HANDLER_KEY: Final = "sasl.server.callback.handler.class"
 MECHANISMS: Final = {
     "GSSAPI": f"{_ROOM}.kerberos.gssapi",

@@ -127,7 +127,7 @@ class SaslContext(NamedTuple):
     tokens: TokenCache | None
     """None: no delegation tokens (`delegation.token.secret.key` is not set)."""
     handler_slots: asyncio.Semaphore | None = None
-    """Limits the calls of operators' classes in threads; None: on the side of clients."""
+    """Limits the calls in threads of operators' classes and of clients; None: in a command."""
     handler_class: str | None = None
     """`sasl.server.callback.handler.class` with the prefixes of the listener and the mechanism."""
     configs: Mapping[str, str] = MappingProxyType({})

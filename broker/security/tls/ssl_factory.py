@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.security.tls.alerts import AlertKeepingContext
+from odradek.broker.security.tls.der import DerError
 from odradek.broker.security.tls.distinguished_name import rfc2253
 from odradek.broker.security.tls.stores import KeyStore, TrustStore, load_key_store, load_trust_store
 from odradek.broker.security.tls.versions import cipher_string, versions
@@ -214,8 +215,11 @@ def _as_file(text: str) -> Iterator[str]:
 
 
 def _ensure_compatible(old: KeyStore, new: KeyStore, settings: TlsSettings) -> None:
-    """Kafka: CertificateEntries.ensureCompatible."""
-    before, after = rfc2253(old.names.subject), rfc2253(new.names.subject)
+    """Raises: ConfigError. Kafka: CertificateEntries.ensureCompatible."""
+    try:
+        before, after = rfc2253(old.names.subject), rfc2253(new.names.subject)
+    except DerError as error:
+        raise ConfigError(f"The name of a certificate cannot be read: {error}") from None
     if not settings.allow_dn_changes and _canonical(before) != _canonical(after):
         raise ConfigError(
             "Keystore DistinguishedName does not match:  "

@@ -7,9 +7,10 @@ Kafka: DynamicBrokerConfig.processListenerReconfigurable, DynamicBrokerConfig.re
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import TYPE_CHECKING
+
+from odradek.broker.machine.io_pool import run_in_pool
 
 if TYPE_CHECKING:
     from odradek.broker.config.broker_config import BrokerConfig
@@ -48,20 +49,7 @@ class StoreUpdates:
         return {name.lower() for name in refused}
 
     async def _read(self, config: BrokerConfig, *, only_files: bool) -> Replacements:
-        waiting: asyncio.Future[Replacements | OSError] = asyncio.get_running_loop().create_future()
-
-        def work() -> Replacements:
-            return self._contexts.replacements(config, only_files=only_files)
-
-        def done(result: Replacements | OSError) -> None:
-            if not waiting.done():
-                waiting.set_result(result)
-
-        self._io_pool.submit(work, done)
-        result = await waiting
-        if isinstance(result, OSError):
-            raise result
-        return result
+        return await run_in_pool(self._io_pool, lambda: self._contexts.replacements(config, only_files=only_files))
 
 
 def _raise_first(read: Replacements) -> None:

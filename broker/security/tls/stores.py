@@ -191,10 +191,10 @@ def _names(certificate: bytes) -> CertificateNames:
 
 
 def _pkcs12_key_store(path: str, store_type: str, password: Password) -> KeyStore:
-    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-
     file, content = _pkcs12_file(path, store_type)
     store = _pkcs12(path, store_type, content, password)
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
     if store.key is None or store.cert is None:
         raise ConfigError(f"The SSL keystore {path} has no private key with its certificate")
     others = {other.certificate.subject: other.certificate for other in store.additional_certs}

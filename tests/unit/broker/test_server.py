@@ -14,6 +14,7 @@ import pytest
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.keys.general import ACL_AUTHORIZER
 from odradek.broker.machine.startup_error import StartupError
+from odradek.broker.security.authorizer.acl_authorizer import AclAuthorizer
 from odradek.broker.server import KafkaServer
 from odradek.controller.admin.policies import CreateTopicMetadata, CreateTopicPolicy, PolicyViolation
 from odradek.controller.znodes.config_nodes import change_entity_config
@@ -233,6 +234,22 @@ def test_policies_and_the_authorizer_get_the_stored_dynamic_configs(
     with in_process_broker(tmp_path, classes) as broker:
         assert Watched.calls == ["configured with of one"]
         broker.create_topic("t")  # as a super user
+
+
+def test_an_authorizer_that_cannot_be_closed_does_not_keep_the_broker_from_stopping(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    close = AclAuthorizer.close
+
+    def failing(authorizer: AclAuthorizer) -> None:
+        close(authorizer)
+        raise LookupError("it is gone")
+
+    monkeypatch.setattr(AclAuthorizer, "close", failing)
+    with in_process_broker(tmp_path, {"authorizer.class.name": ACL_AUTHORIZER}):
+        pass
+    assert "Cannot close the authorizer AclAuthorizer" in caplog.text
+    assert list(tmp_path.rglob(".kafka_cleanshutdown"))
 
 
 def change_configs(

@@ -13,21 +13,20 @@ Kafka: SaslServerAuthenticator.createSaslKerberosServer, SaslServerCallbackHandl
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from contextlib import nullcontext
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
+from odradek.broker.machine.io_pool import run_in_pool
 from odradek.broker.security.sasl.kerberos.exchanges import AcceptorExchange, InitiatorExchange
 from odradek.broker.security.sasl.kerberos.krb5_login import client_login, server_login
 from odradek.broker.security.sasl.ports import SaslError
 from odradek.storage.config.config_def import ConfigError
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Awaitable, Callable
-    from contextlib import AbstractAsyncContextManager
     from types import ModuleType
 
     from odradek.broker.security.sasl.kerberos.krb5_login import Krb5Login
@@ -50,8 +49,7 @@ def load_server(context: SaslContext) -> MakeSaslServer:
         raise ConfigError("GSSAPI has no credentials that sasl.server.callback.handler.class could check")
     login = server_login(context)
     make_context = _library().load_acceptor(login)
-    slots = nullcontext() if context.handler_slots is None else context.handler_slots
-    return lambda: GssapiSaslServer(AcceptorExchange(make_context), context.io_pool, slots)
+    return lambda: GssapiSaslServer(AcceptorExchange(make_context), context.io_pool, context.handler_slots)
 
 
 def make_client(context: SaslContext) -> SaslClient:
@@ -76,7 +74,7 @@ def _library() -> ModuleType:
 class GssapiSaslServer:
     """Implements `ports.SaslServer`. `slots` limits the steps in threads."""
 
-    def __init__(self, exchange: AcceptorExchange, io_pool: IoPool, slots: AbstractAsyncContextManager[None]) -> None:
+    def __init__(self, exchange: AcceptorExchange, io_pool: IoPool, slots: asyncio.Semaphore | None) -> None:
         self._exchange = exchange
         self._io_pool = io_pool
         self._slots = slots
@@ -89,8 +87,7 @@ class GssapiSaslServer:
         return self._evaluate(response)
 
     async def _evaluate(self, response: bytes) -> bytes | None:
-        async with self._slots:
-            challenge = await self._in_thread(response)
+        challenge = await self._in_thread(response)
         exchange = self._exchange
         if exchange.is_complete:
             logger.info(
@@ -104,20 +101,7 @@ class GssapiSaslServer:
 
     async def _in_thread(self, response: bytes) -> bytes | None:
         """Raises: SaslError."""
-        waiting: asyncio.Future[bytes | SaslError | None] = asyncio.get_running_loop().create_future()
-
-        def work() -> bytes | SaslError | None:
-            try:
-                return self._exchange.evaluate(response)
-            except SaslError as error:
-                return error
-
-        def done(result: bytes | SaslError | OSError | None) -> None:
-            if not waiting.done():  # else the broker stops
-                waiting.set_result(SaslError(str(result)) if isinstance(result, OSError) else result)
-
-        self._io_pool.submit(work, done)
-        result = await waiting
-        if isinstance(result, SaslError):
-            raise result
-        return result
+        try:
+            return await run_in_pool(self._io_pool, lambda: self._exchange.evaluate(response), self._slots)
+        except OSError as error:
+            raise SaslError(str(error)) from error

@@ -53,6 +53,15 @@ def request(url: str, options: Mapping[str, str], body: bytes | None = None, hea
     return data
 
 
+def check_trust_store(url: str, options: Mapping[str, str]) -> None:
+    """Read the trust store that requests to this URL need. Raises: ConfigError, if it cannot be read."""
+    if url.lower().startswith("https:"):
+        try:
+            _tls_context(options)
+        except (OSError, ValueError) as error:  # SSLError is an OSError
+            raise ConfigError(f"{_TRUST_STORE}.location of the login module cannot be used: {error}") from error
+
+
 def _tls_context(options: Mapping[str, str]) -> SSLContext:
     """The authorities of the machine, or those of `ssl.truststore.location` among the options, which must be PEM."""
     import ssl

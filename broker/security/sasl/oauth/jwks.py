@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
@@ -83,7 +83,7 @@ def _parse(jwk: Claims) -> JsonWebKey | None:
         return None
     try:
         made = _key(jwk)
-    except (IllegalToken, ValueError):
+    except (IllegalToken, ValueError, UnsupportedAlgorithm):
         return None
     if made is None:
         return None

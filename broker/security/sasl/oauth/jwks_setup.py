@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast
 
-from odradek.broker.security.sasl.oauth.http import request
+from odradek.broker.security.sasl.oauth.http import check_trust_store, request
 from odradek.broker.security.sasl.oauth.jwks import JsonWebKey, parse_jwks, select
 from odradek.broker.security.sasl.oauth.jwt_validator import ClaimRules, JwtValidator
 from odradek.broker.security.sasl.oauth.refreshing_jwks import RefreshingJwks, RefreshTimes
@@ -32,6 +32,7 @@ def make_validator(context: SaslContext) -> tuple[JwtValidator, Callable[[], Awa
         keys = _keys_of_file(url)
         return JwtValidator(rules, lambda key_id, algorithm: select(keys, key_id, algorithm), now_ms), lambda: None
     options = context.jaas_entry.options
+    check_trust_store(url, options)
     jwks = RefreshingJwks(
         url, lambda: request(url, options), context.io_pool, context.clock.monotonic_ms, _refresh_times(context)
     )

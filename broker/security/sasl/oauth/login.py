@@ -117,6 +117,8 @@ def _retriever(context: SaslContext) -> Callable[[], str]:
 def _got(retrieve: Callable[[], str]) -> str:
     try:
         token = retrieve()
+    except ConfigError as error:
+        raise SaslError(f"the token cannot be got: {error}") from error
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise SaslError(f"the token cannot be got: {type(error).__name__}") from error
     if not token:

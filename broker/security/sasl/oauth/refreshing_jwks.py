@@ -14,6 +14,7 @@ import logging
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.broker.security.sasl.oauth.jwks import JsonWebKey, parse_jwks, select
+from odradek.storage.config.config_def import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -94,14 +95,14 @@ class RefreshingJwks:
         self._next_refresh_ms = now_ms
         self.maybe_refresh()
 
-    def _fetched(self) -> list[JsonWebKey] | ValueError:
-        """In a thread of the I/O pool. Raises: OSError."""
+    def _fetched(self) -> list[JsonWebKey] | Exception:
+        """In a thread of the I/O pool. A refresh without an end would keep every client waiting."""
         try:
             return parse_jwks(self._fetch())
-        except ValueError as error:
+        except Exception as error:  # noqa: BLE001 - `_refreshed` logs it
             return error
 
-    def _refreshed(self, result: list[JsonWebKey] | ValueError | OSError) -> None:
+    def _refreshed(self, result: list[JsonWebKey] | Exception) -> None:
         self._is_refreshing = False
         times, now_ms = self._times, self._now_ms()
         if isinstance(result, list):
@@ -117,6 +118,7 @@ class RefreshingJwks:
                 "OAuth JWKS refresh of %s encountered an error; not updating local JWKS cache: %s",
                 self._location,
                 result,
+                exc_info=None if isinstance(result, (OSError, ValueError, ConfigError)) else result,
             )
         waiting, self._waiting = self._waiting, []
         for one in waiting:

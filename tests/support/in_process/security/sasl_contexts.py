@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from odradek.broker.machine.io_pool import HANDLER_CALLS_MAX
 from odradek.broker.security.sasl.jaas import parse_jaas_config
-from odradek.broker.security.sasl.mechanisms import HANDLER_CALLS_MAX
 from odradek.broker.security.sasl.ports import SaslContext, ScramCredentials, TokenCache, TokenInfo
 from odradek.controller.model.scram_credential import ScramCredential
 from odradek.storage.disk.ports import InlineIoPool

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from typing import cast
 
 import pytest
@@ -33,7 +34,7 @@ async def test_an_exchange_is_evaluated_in_the_pool() -> None:
     client = PlainSaslClient("a", "b")
 
     async def evaluate(one: SaslClient) -> bytes | None:
-        work = evaluate_in_pool(pool, one, b"")
+        work = evaluate_in_pool(pool, one, b"", None)
         waiting = work.send(None)
         pool.run()
         assert waiting.done()
@@ -59,3 +60,22 @@ async def test_a_broker_without_an_entry_cannot_connect_and_says_why() -> None:
     end_point = EndPoint("localhost", 1, "AUTH", SecurityProtocol.SASL_PLAINTEXT)
     with pytest.raises(ConnectionError, match=r"set listener\.name\.auth\.plain\.sasl\.jaas\.config"):
         await authenticate_link(config, PARTS, end_point, cast("AnswerReceiver", None))
+
+
+@async_test
+async def test_clients_leave_threads_to_the_disk_until_their_calls_end() -> None:
+    pool, slots = LaterIoPool(), asyncio.Semaphore(1)
+    first, second, third = (
+        asyncio.ensure_future(evaluate_in_pool(pool, PlainSaslClient("a", "b"), b"", slots)) for _ in range(3)
+    )
+    await asyncio.sleep(0)
+    first.cancel()  # its thread is still in the call
+    second.cancel()
+    await asyncio.wait({first, second})
+    assert len(pool.jobs) == 1
+    pool.run()
+    while not pool.jobs:
+        await asyncio.sleep(0)
+    pool.run()
+    assert await third == b"\0a\0b"
+    assert not pool.jobs

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable
 
 import pytest
 
-from odradek.broker.machine.io_pool import THREADS, ThreadIoPool
+from odradek.broker.machine.io_pool import THREADS, ThreadIoPool, run_in_pool
 
 
 def run(scenario: Callable[[ThreadIoPool], object]) -> None:
@@ -197,3 +198,27 @@ def test_submit_after_close_starts_no_thread() -> None:
 
     run(scenario)
     assert ran == [1]
+
+
+def test_who_waits_for_work_gets_its_result_or_whatever_it_raises() -> None:
+    async def scenario(pool: ThreadIoPool) -> None:
+        assert await run_in_pool(pool, threading.get_ident) != threading.get_ident()
+        with pytest.raises(ZeroDivisionError):
+            await run_in_pool(pool, lambda: 1 // 0)
+        with pytest.raises(FileNotFoundError):
+            await run_in_pool(pool, lambda: os.stat("/absent"))
+        assert pool.pending == 0
+
+    run(scenario)
+
+
+def test_the_end_of_work_for_which_no_one_waits_is_dropped() -> None:
+    async def scenario(pool: ThreadIoPool) -> None:
+        waiting = asyncio.ensure_future(run_in_pool(pool, lambda: 1 // 0))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        while pool.pending:
+            await asyncio.sleep(0)
+        assert waiting.cancelled()
+
+    run(scenario)

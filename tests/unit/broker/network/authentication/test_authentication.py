@@ -32,7 +32,7 @@ from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from odradek.storage.disk.ports import InlineIoPool
 from tests.support.in_process.connections.dispatching import Broker
 from tests.support.in_process.connections.network import Link
-from tests.support.in_process.security.sasl_contexts import Credentials
+from tests.support.in_process.security.sasl_contexts import Credentials, slots
 from tests.support.in_process.security.scripted_contexts import ScriptedContext, ScriptedLibrary, sealed
 
 JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="canary-1" user_bob="canary-2";'
@@ -62,7 +62,7 @@ class Server(Broker):
         clock = self.owner.clock
         self.authentications = Authentications(
             self.config,
-            SaslParts(clock, InlineIoPool(), bytes, Credentials(), None),
+            SaslParts(clock, InlineIoPool(), bytes, Credentials(), None, slots()),
             self.timer,
             self.in_background,
             lambda request, version, connection: api_versions.response_to(request, version, connection, self.config, 0),

@@ -120,3 +120,19 @@ def test_the_object_of_a_closed_listener_is_closed() -> None:
     principals.load_listeners()
     principals.close()
     assert Recorder.closed == ["n", "n"]
+
+
+def test_an_object_that_cannot_be_closed_keeps_no_other_from_it(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def failing(recorder: Recorder) -> None:
+        recorder.closed.append(recorder.name)
+        raise LookupError("it is gone")
+
+    monkeypatch.setattr(Recorder, "close", failing)
+    Recorder.closed.clear()
+    principals = Principals(BrokerConfig({**SETTINGS, "principal.builder.class": f"{__name__}:Recorder"}), no_tls)
+    principals.load_listeners()
+    principals.close()
+    assert sorted(Recorder.closed) == ["m", "n"]
+    assert "Cannot close the principal builder Recorder" in caplog.text

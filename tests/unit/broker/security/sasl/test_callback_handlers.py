@@ -7,7 +7,7 @@ from typing import ClassVar, TypeVar
 
 import pytest
 
-from odradek.broker.machine.io_pool import ThreadIoPool
+from odradek.broker.machine.io_pool import HANDLER_CALLS_MAX, ThreadIoPool
 from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.security.sasl import plain, scram
 from odradek.broker.security.sasl.callback_handlers import (
@@ -16,7 +16,6 @@ from odradek.broker.security.sasl.callback_handlers import (
     ScramCallbackHandler,
     load_method,
 )
-from odradek.broker.security.sasl.mechanisms import HANDLER_CALLS_MAX
 from odradek.broker.security.sasl.ports import HandlerFailed, SaslAuthenticationError, SaslContext, SaslError
 from odradek.controller.model.scram_credential import ScramCredential
 from odradek.controller.model.scram_mechanism import ScramMechanism

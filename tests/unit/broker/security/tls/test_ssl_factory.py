@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
 
+from odradek.broker.security.tls import ssl_factory
+from odradek.broker.security.tls.der import DerError
 from odradek.broker.security.tls.settings import TlsSettings
 from odradek.broker.security.tls.ssl_factory import SslFactory
 from odradek.storage.config.config_def import ConfigError
@@ -235,6 +237,15 @@ def test_a_certificate_is_replaced_by_one_of_the_same_names() -> None:
 def test_replacements_that_are_refused(old: dict[str, str], new: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError, match=f"Validation of dynamic config update of SSLFactory failed: .*{message}"):
         replaced(old, new)
+
+
+def test_a_replacement_whose_name_cannot_be_read_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreadable(_: bytes) -> str:
+        raise DerError("its end is missing")
+
+    monkeypatch.setattr(ssl_factory, "rfc2253", unreadable)
+    with pytest.raises(ConfigError, match="The name of a certificate cannot be read: its end is missing"):
+        replaced(texts(), texts(AUTHORITY.issue("broker")))
 
 
 def test_names_may_change_where_the_configuration_allows_it() -> None:

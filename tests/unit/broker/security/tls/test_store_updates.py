@@ -103,3 +103,15 @@ async def test_files_that_have_changed_are_read_anew_beside_changes_of_other_set
     await updated.updates.reload_files(candidate)
     assert updated.is_replaced
     assert updated.contexts.server_context("CLIENTS").verify_mode is ssl.CERT_NONE
+
+
+@async_test
+async def test_an_error_of_any_kind_reaches_the_one_that_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    updated = Updated(tmp_path)
+
+    def failing(*_: object, **__: object) -> None:
+        raise KeyError("a bug")
+
+    monkeypatch.setattr(updated.contexts, "replacements", failing)
+    with pytest.raises(KeyError, match="a bug"):
+        await updated.updates.apply(updated.candidate("broker"))

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -140,3 +141,14 @@ def test_pem_stores_do_not_need_cryptography() -> None:
         "sys.exit('cryptography' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize("load", [load_key_store, load_trust_store])
+def test_a_pkcs12_store_without_cryptography_is_refused_with_the_package_it_needs(
+    load: Callable[[StoreSettings], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = IDENTITY.write_pkcs12(tmp_path / "broker.p12")
+    for name in [name for name in sys.modules if name.partition(".")[0] == "cryptography"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ConfigError, match="PKCS12 needs the package cryptography"):
+        load(store("PKCS12", path, Password(PASSWORD)))

@@ -4,6 +4,7 @@ import hashlib
 import hmac
 
 import pytest
+from cryptography.exceptions import UnsupportedAlgorithm
 
 from odradek.broker.security.sasl.oauth.access_token import IllegalToken, decode_bytes, split
 from odradek.broker.security.sasl.oauth.jwks import KEYS_MAX, parse_jwks, select
@@ -85,6 +86,17 @@ def test_the_key_of_an_id_and_an_algorithm() -> None:
 )
 def test_keys_that_cannot_verify_are_left_out(jwk: dict[str, object]) -> None:
     assert len(parse_jwks(jwks(jwk, ed_jwk()))) == 1
+
+
+def test_a_key_of_a_curve_that_the_library_lacks_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def public_key(_: object) -> None:
+        raise UnsupportedAlgorithm("the curve")
+
+    monkeypatch.setattr(
+        "cryptography.hazmat.primitives.asymmetric.ec.EllipticCurvePublicNumbers.public_key", public_key
+    )
+    unsupported = {"kty": "EC", "crv": "P-256", "x": "AQ", "y": "AQ"}
+    assert len(parse_jwks(jwks(unsupported, ed_jwk()))) == 1
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"keys":{}}', b"[" * 100_000, jwks(*[{}] * (KEYS_MAX + 1))])

@@ -60,3 +60,13 @@ def test_keys_of_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_settings_that_are_refused(key: str, value: str) -> None:
     with pytest.raises(ConfigError, match=key.replace(".", r"\.")):
         make_validator(oauth_context({JWKS_URL_KEY: URL, ALLOWED_URLS_KEY: URL, key: value}))
+
+
+@pytest.mark.parametrize(
+    ("store_type", "message"), [("JKS", r"needs ssl\.truststore\.type=PEM"), ("PEM", "cannot be used")]
+)
+def test_a_trust_store_that_cannot_be_read_refuses_the_listener(store_type: str, message: str, tmp_path: Path) -> None:
+    url = "https://idp/jwks"
+    options = {"ssl.truststore.location": str(tmp_path / "absent.pem"), "ssl.truststore.type": store_type}
+    with pytest.raises(ConfigError, match=message):
+        make_validator(oauth_context({JWKS_URL_KEY: url, ALLOWED_URLS_KEY: url}, options))

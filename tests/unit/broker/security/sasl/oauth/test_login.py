@@ -98,3 +98,11 @@ def test_a_token_from_an_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
         make_login(oauth_context(settings, {"clientId": "id"}))
     with pytest.raises(ConfigError, match="is not allowed"):
         make_login(oauth_context({**settings, ALLOWED_URLS_KEY: "https://other"}, options))
+
+
+def test_a_trust_store_that_cannot_be_read_ends_the_login_with_the_reason() -> None:
+    url = "https://idp/token"
+    settings = {HANDLER_KEY: LOGIN, TOKEN_URL_KEY: url, ALLOWED_URLS_KEY: url}
+    options = {"clientId": "id", "clientSecret": "secret", "ssl.truststore.location": "store.jks"}
+    with pytest.raises(SaslError, match=r"needs ssl\.truststore\.type=PEM"):
+        make_login(oauth_context(settings, options))()

@@ -11,6 +11,7 @@ from odradek.broker.security.sasl.oauth.refreshing_jwks import (
     RefreshingJwks,
     RefreshTimes,
 )
+from odradek.storage.config.config_def import ConfigError
 from odradek.timer.clock import ManualClock
 from tests.support.async_test import async_test
 from tests.support.disks.logs import DeferredIoPool
@@ -23,7 +24,7 @@ class Server:
     """The keys that an HTTP server would send, or its error."""
 
     def __init__(self) -> None:
-        self.answer: bytes | OSError = jwks(ed_jwk(kid="1"))
+        self.answer: bytes | Exception = jwks(ed_jwk(kid="1"))
         self.asked = 0
         self.pool = DeferredIoPool()
         self.clock = ManualClock()
@@ -31,7 +32,7 @@ class Server:
 
     def fetch(self) -> bytes:
         self.asked += 1
-        if isinstance(self.answer, OSError):
+        if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
 
@@ -63,9 +64,11 @@ def test_keys_are_fetched_once_until_they_are_old() -> None:
     assert (server.has("1"), server.has("2")) == (False, True)
 
 
-@pytest.mark.parametrize("answer", [OSError("refused"), b"junk", b"{}"])
+@pytest.mark.parametrize(
+    "answer", [OSError("refused"), ConfigError("no trust store"), KeyError("a bug"), b"junk", b"{}"]
+)
 def test_a_failed_fetch_keeps_the_keys_and_is_repeated_after_a_growing_backoff(
-    answer: bytes | OSError, caplog: pytest.LogCaptureFixture
+    answer: bytes | Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     server = Server()
     assert server.after(0) == 1
