@@ -9,12 +9,12 @@ DynamicBrokerConfig.maybeReEncodePasswords.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, cast
 
 from odradek.broker.config.dynamic.reconfiguration import is_password
+from odradek.broker.machine.io_pool import run_in_pool
 from odradek.storage.config.config_def import ConfigError, Password
 
 if TYPE_CHECKING:
@@ -93,21 +93,5 @@ class Passwords:
         )
 
     async def _in_pool(self, work: Callable[[str], str], text: str) -> str:
-        """Run `work` in the I/O pool. Raises its ConfigError."""
-        waiting: asyncio.Future[str | ConfigError | OSError] = asyncio.get_running_loop().create_future()
-
-        def run() -> str | ConfigError:
-            try:
-                return work(text)
-            except ConfigError as error:
-                return error
-
-        def done(result: str | ConfigError | OSError) -> None:
-            if not waiting.done():
-                waiting.set_result(result)
-
-        self._io_pool.submit(run, done)
-        result = await waiting
-        if isinstance(result, str):
-            return result
-        raise result
+        """Run `work` in the I/O pool. Raises: ConfigError."""
+        return await run_in_pool(self._io_pool, lambda: work(text))

@@ -18,6 +18,7 @@ import logging
 from base64 import b64encode
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from odradek.broker.machine.io_pool import run_in_pool
 from odradek.broker.security.tokens.token_cache import DelegationToken, DelegationTokenCache
 from odradek.controller.admin.node_changes import NodeChangeListener
 from odradek.controller.model.delegation_token import TokenInformation
@@ -257,7 +258,6 @@ class DelegationTokenManager:
         """The SCRAM credentials whose password is the HMAC as base64, computed in the I/O pool."""
         password = b64encode(secret)
         salts = {mechanism: random_salt(self._random_bytes) for mechanism in ScramMechanism}
-        computed: asyncio.Future[dict[str, ScramCredential]] = asyncio.get_running_loop().create_future()
 
         def work() -> dict[str, ScramCredential]:
             return {
@@ -269,13 +269,4 @@ class DelegationTokenManager:
                 for mechanism, salt in salts.items()
             }
 
-        def done(result: dict[str, ScramCredential] | OSError) -> None:
-            if computed.done():
-                return
-            if isinstance(result, OSError):
-                computed.set_exception(result)
-            else:
-                computed.set_result(result)
-
-        self._io_pool.submit(work, done)
-        return await computed
+        return await run_in_pool(self._io_pool, work)
