@@ -23,6 +23,7 @@ from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.endpoint import EndPoint
 from odradek.broker.fetch.lazy_down_conversion import LazyDownConversionRecords
 from odradek.broker.inter_broker.ports import MakeLink
+from odradek.broker.machine.io_pool import ThreadIoPool
 from odradek.broker.machine.machine import Machine
 from odradek.broker.network.requests.request import RequestContext
 from odradek.broker.network.requests.throttles import Throttles
@@ -198,6 +199,7 @@ class InProcessBroker:
         )
         self.random = random.Random(1)
         self._correlation_id = 0
+        self._io_pool = ThreadIoPool(self.loop)
         self.server = self.run(self._make(config))
         try:
             self.run(self.server.start())
@@ -215,7 +217,7 @@ class InProcessBroker:
         self.settle(lambda: services.controller.is_active and services.metadata_cache.is_alive(services.broker_id))
 
     async def _make(self, config: BrokerConfig) -> KafkaServer:
-        machine = replace(Machine.of_process(asyncio.get_running_loop()), fs=self._fs)
+        machine = replace(Machine.of_process(asyncio.get_running_loop()), fs=self._fs, io_pool=self._io_pool)
         return KafkaServer(
             config,
             clock=self.clock,
@@ -234,14 +236,17 @@ class InProcessBroker:
         return self.loop.run_until_complete(asyncio.wait_for(work, 20))
 
     def settle(self, done: Callable[[], bool]) -> bool:
-        """Turn the loop until `done`, or for the usual number of turns."""
+        """Turn the loop until `done`, or for the usual number of turns.
+
+        Turns in which the I/O pool works count little: on a busy machine its threads may wait for a processor.
+        """
 
         async def turn() -> None:
-            for number in range(TURNS):
-                if done():
-                    return
+            turns = 0.0
+            while turns < TURNS and not done():
                 # The metadata tree answers from its thread: after some turns give it time.
-                await asyncio.sleep(0 if number < 20 else 0.0002)
+                await asyncio.sleep(0 if turns < 20 else 0.0002)
+                turns += 1 / SETTLES if self._io_pool.pending else 1
 
         self.loop.run_until_complete(turn())
         return done()
