@@ -16,6 +16,7 @@ from typing import Final
 
 from odradek.broker.zookeeper.codes import Code, Permission, Refused
 from odradek.broker.zookeeper.jute import Acl, Identity
+from odradek.protocol.java_split import java_split
 
 ANYONE: Final = Identity("world", "anyone")
 ALL_PERMISSIONS: Final = int(
@@ -112,10 +113,7 @@ def _matches(identity: Identity, wanted: Identity) -> bool:
 
 
 def _is_digest(name: str) -> bool:
-    parts = name.split(":")
-    while parts and not parts[-1]:  # Java's split drops empty strings at the end
-        parts.pop()
-    return len(parts) == 2
+    return len(java_split(name, ":")) == 2
 
 
 def _network(text: str) -> tuple[int, int] | None:
