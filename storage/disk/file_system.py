@@ -21,6 +21,21 @@ if TYPE_CHECKING:
     Bytes = bytes | bytearray | memoryview
 
 
+def may_exist(path: str) -> bool:
+    """Whether `path` is there, or cannot be examined because of an error of the disk.
+
+    `os.path.exists` is False for both no file and an error. A caller that then makes the file, and removes it again
+    when that fails, would remove the data of a log whose disk had one error.
+    """
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
 class FileSystem(Protocol):
     """The file operations of the storage layer. Paths are absolute; files are descriptors. All raise OSError."""
 

@@ -19,6 +19,7 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from odradek.storage.disk.disk_space import DiskSpace
+from odradek.storage.disk.file_system import may_exist
 from odradek.storage.disk.properties_file import read_properties
 from odradek.storage.disk.sync_queue import SyncQueue
 
@@ -144,7 +145,7 @@ class LogDir:
     def take_clean_shutdown(self) -> bool:
         """Whether the last stop was clean. Removes the marker, which is valid for one start only. Raises OSError."""
         path = self.file(CLEAN_SHUTDOWN_FILE)
-        if not os.path.exists(path):
+        if not may_exist(path):
             return False
         self._environment.fs.unlink(path)
         # Otherwise a loss of power could restore the marker after logs were written to.

@@ -21,6 +21,7 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.new_tuple import new_tuple
 from odradek.storage import log_files
 from odradek.storage.disk.disk_space import DiskFullError, is_no_space
+from odradek.storage.disk.file_system import may_exist
 from odradek.storage.offsets import LogOffsetMetadata
 from odradek.storage.segment.fetch_data import EMPTY_RECORDS, FetchDataInfo
 from odradek.storage.segment.log_segment import LogSegment
@@ -216,7 +217,7 @@ class LocalLog:
             os.path.join(self.dir, log_files.offset_name(base_offset, suffix))
             for suffix in log_files.SEGMENT_FILE_SUFFIXES
         ]
-        return [path for path in paths if os.path.exists(path)]
+        return [path for path in paths if may_exist(path)]
 
     # -- truncation --------------------------------------------------------------------------------
 

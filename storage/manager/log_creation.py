@@ -9,13 +9,13 @@ Kafka: LogManager.getOrCreateLog.
 from __future__ import annotations
 
 import logging
-import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage import log_files
 from odradek.storage.disk.descriptors import is_out_of_descriptors
 from odradek.storage.disk.disk_space import LogDirFullError, is_no_space
+from odradek.storage.disk.file_system import may_exist
 from odradek.storage.manager.log_loading import open_log
 from odradek.storage.manager.log_placement import LogPlacement
 from odradek.storage.manager.log_preparation import LogPreparations
@@ -143,7 +143,7 @@ class LogCreation:
         for log_dir in self.placement.dirs_for(topic_partition, self._used_dirs()):
             path = log_dir.file(self._name(topic_partition, is_future=is_future))
             self._deletions.free(path)
-            yield _Place(path, log_dir, None, is_there=os.path.exists(path))
+            yield _Place(path, log_dir, None, is_there=may_exist(path))
 
     def _used_dirs(self) -> Iterator[LogDir]:
         """The log directory of each log."""

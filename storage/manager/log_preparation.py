@@ -16,6 +16,7 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from odradek.storage.disk.file_system import may_exist
 from odradek.storage.segment.new_segment_files import create_segment_files
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ class LogPreparations:
 
 def _make(path: str, config: LogConfig, fs: FileSystem) -> int | None:
     """Runs in a thread. None: there is a directory, whose log has to be loaded."""
-    if os.path.exists(path):
+    if may_exist(path):
         return None
     fs.make_dir(path)
     try:

@@ -17,6 +17,8 @@ import errno
 import os
 from typing import TYPE_CHECKING, Final
 
+from odradek.storage.disk.file_system import may_exist
+
 if TYPE_CHECKING:
     import mmap
     from struct import Struct
@@ -152,7 +154,7 @@ class MappedIndex:
         self._unmap()
 
     def rename_to(self, path: str) -> None:
-        if os.path.exists(self.path):
+        if may_exist(self.path):
             self._fs.rename(self.path, path)
         self.path = path
 

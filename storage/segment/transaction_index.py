@@ -13,6 +13,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.storage.disk.file_system import may_exist
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -138,12 +139,12 @@ class TransactionIndex:
 
     def clear(self) -> None:
         """Remove all entries and the file."""
-        if os.path.exists(self.path):
+        if may_exist(self.path):
             self._fs.unlink(self.path)
         self._content = bytearray()
 
     def rename_to(self, path: str) -> None:
-        if os.path.exists(self.path):
+        if may_exist(self.path):
             self._fs.rename(self.path, path)
         self.path = path
 

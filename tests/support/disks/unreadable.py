@@ -1,4 +1,7 @@
-"""Files that can be opened and not read, as on a disk with bad sectors. Reads through a map are not affected."""
+"""Files that can be opened and not read, or not examined, as on a disk with bad sectors.
+
+Reads through a map are not affected.
+"""
 
 from __future__ import annotations
 
@@ -34,3 +37,17 @@ def make_unreadable(monkeypatch: pytest.MonkeyPatch, directory: Path, suffix: st
     monkeypatch.setattr(os, "pread", checked_pread)
     monkeypatch.setattr(os, "preadv", checked_preadv)
     return names
+
+
+def make_unexaminable(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    """Let `os.stat` of `path` fail, with which `os.path.exists` is False."""
+    stat = os.stat
+
+    def checked_stat(
+        of: int | str | os.PathLike[str], *, dir_fd: int | None = None, follow_symlinks: bool = True
+    ) -> os.stat_result:
+        if not isinstance(of, int) and os.fspath(of) == str(path):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return stat(of, dir_fd=dir_fd, follow_symlinks=follow_symlinks)
+
+    monkeypatch.setattr(os, "stat", checked_stat)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from odradek.storage.disk.file_system import OsFileSystem
+from odradek.storage.disk.file_system import OsFileSystem, may_exist
+from tests.support.disks.unreadable import make_unexaminable
 
 FS = OsFileSystem()
 
@@ -93,3 +94,13 @@ def test_modification_time(tmp_path: Path) -> None:
     (tmp_path / "f").touch()
     FS.set_modified(str(tmp_path / "f"), 7_000_000_000)
     assert os.stat(tmp_path / "f").st_mtime == 7
+
+
+def test_only_what_is_certainly_not_there_does_not_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "f"
+    file.touch()
+    assert may_exist(str(file))
+    assert not may_exist(str(tmp_path / "g"))
+    assert not may_exist(str(file / "g"))
+    make_unexaminable(monkeypatch, file)
+    assert may_exist(str(file))

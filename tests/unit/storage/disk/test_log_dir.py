@@ -11,6 +11,7 @@ import pytest
 from odradek.storage.disk.log_dir import LogDir, LogDirError, check_meta_properties
 from tests.support.disks.faulty_disk import NEEDS_ROOM, FaultyFileSystem, disk_full
 from tests.support.disks.logs import DeferredIoPool, Disk
+from tests.support.disks.unreadable import make_unexaminable
 
 
 @pytest.fixture
@@ -51,6 +52,17 @@ def test_clean_shutdown_marker_is_valid_for_one_start(tmp_path: Path, log_dir: L
     log_dir.mark_clean_shutdown()
     assert (tmp_path / ".kafka_cleanshutdown").read_bytes() == b'{"version":0,"brokerEpoch":-1}'
     assert log_dir.take_clean_shutdown()
+    assert not log_dir.take_clean_shutdown()
+
+
+def test_marker_that_cannot_be_examined_is_removed(
+    tmp_path: Path, log_dir: LogDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise it would be valid for the start after this one."""
+    log_dir.mark_clean_shutdown()
+    with monkeypatch.context() as patches:
+        make_unexaminable(patches, tmp_path / ".kafka_cleanshutdown")
+        log_dir.take_clean_shutdown()
     assert not log_dir.take_clean_shutdown()
 
 

@@ -13,6 +13,7 @@ from odradek.storage.log.unified_log import UnifiedLog
 from tests.support.disks.faulty_disk import FaultyFileSystem, disk_full, io_error
 from tests.support.disks.logs import DeferredIoPool, append, read_all, values_of
 from tests.support.disks.managed_logs import Broker
+from tests.support.disks.unreadable import make_unexaminable
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 TOPIC_ID = b"\x07" * 16
@@ -127,6 +128,34 @@ def test_a_directory_that_exists_is_loaded_and_not_touched(tmp_path: Path) -> No
     preparing.manager.discard_prepared_logs([A0], lambda: None)
     preparing.pool.run_all()
     assert values_of(read_all(preparing.create())) == [b"kept"]
+
+
+@pytest.mark.parametrize("is_prepared", [True, False])
+def test_a_directory_that_cannot_be_examined_is_not_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_prepared: bool
+) -> None:
+    preparing = Preparing(tmp_path, fs=FaultyFileSystem(kinds=frozenset({"make"}), failure=io_error))
+    append(preparing.create(), b"kept")
+    preparing.pool.run_all()
+    preparing.manager._logs.clear()  # as after a start that could not read the directory
+    preparing.fs.fail_at = preparing.fs.count + 1
+    with monkeypatch.context() as patches:
+        make_unexaminable(patches, tmp_path / "a-0")
+        if is_prepared:
+            preparing.prepare()
+            preparing.pool.run_all()
+            preparing.manager.discard_prepared_logs([A0], lambda: None)
+            preparing.pool.run_all()
+        else:
+            with pytest.raises(KafkaError):
+                preparing.create()
+            assert preparing.manager.live_log_dirs == []
+    preparing.manager.shutdown()
+    again = Broker(tmp_path).start()
+    found = again.get_log(A0)
+    assert found is not None
+    assert values_of(read_all(found)) == [b"kept"]
+    again.shutdown()
 
 
 def test_a_log_is_prepared_when_its_deleted_namesake_is_renamed(tmp_path: Path) -> None:
