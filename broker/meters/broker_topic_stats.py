@@ -8,7 +8,7 @@ Kafka: BrokerTopicStats, BrokerTopicMetrics.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Set
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class BrokerTopicStats:
         self.topics: defaultdict[str, BrokerTopicMetrics] = defaultdict(BrokerTopicMetrics)
         """Appends and reads that succeed, the most frequent events, are counted here by those who do them."""
         self._gone = BrokerTopicMetrics()
-        """The sums of deleted topics."""
+        """The sums of topics that the broker no longer hosts."""
         self.replication_bytes_in = 0
         """Fetched from leaders."""
         self.replication_bytes_out = 0
@@ -96,14 +96,14 @@ class BrokerTopicStats:
         self.expired_produces = 0
         """Partitions of produce requests whose replicas did not have the records in time."""
         self.expired_produces_of: defaultdict[TopicPartition, int] = defaultdict(int)
-        """The same of each partition that had one, until its topic is deleted."""
+        """The same of each partition that had one, until the broker hosts nothing of its topic."""
         self.expired_fetches = {"consumer": 0, "follower": 0}
         """Fetches that were answered because their wait was over."""
         self.expired_delete_records = 0
         """Partitions of DeleteRecords requests whose replicas did not follow in time."""
 
     def sum_up(self, total: BrokerTopicMetrics) -> Steps:
-        """Add the counters of all topics, deleted ones too, to `total`; a topic is a step."""
+        """Add the counters of all topics, forgotten ones too, to `total`; a topic is a step."""
         for counters in [self._gone, *self.topics.values()]:
             total.add(counters)
             yield None
@@ -140,13 +140,21 @@ class BrokerTopicStats:
         self.expired_produces += 1
         self.expired_produces_of[topic_partition] += 1
 
-    def forget_topics(self, exists: Callable[[str], bool]) -> Steps:
-        """Drop the counters of deleted topics, and keep them in the sums; a topic is a step."""
+    @property
+    def counted_topics(self) -> set[str]:
+        """The topics that have counters."""
+        return {*self.topics, *(topic_partition.topic for topic_partition in self.expired_produces_of)}
+
+    def forget_topics(self, topics: Set[str]) -> Steps:
+        """Drop the counters of topics that the broker does not host, and keep them in the sums; a topic is a step.
+
+        Kafka: ReplicaManager.maybeRemoveTopicMetrics.
+        """
         for topic_partition in list(self.expired_produces_of):
-            if not exists(topic_partition.topic):
+            if topic_partition.topic in topics:
                 self.expired_produces_of.pop(topic_partition, None)
             yield None
-        for topic in list(self.topics):
-            if topic in self.topics and not exists(topic):
+        for topic in topics:
+            if topic in self.topics:
                 self._gone.add(self.topics.pop(topic))
             yield None

@@ -77,14 +77,16 @@ class View:
 
     def prepare(self) -> Steps:
         """Make the lists and sums, which takes microseconds for each partition and topic."""
-        yield from self.topic_stats.forget_topics(self.services.metadata_cache.contains)
-        yield from self.topic_stats.sum_up(self.all_topics)
+        unhosted = self.topic_stats.counted_topics
         self.groups.extend(self.services.group_coordinator.groups)
         for partition in self.services.replica_manager.online_partitions():
             self.partitions.append(partition)
             if partition.is_leader:
                 self.leaders.append(partition)
+            unhosted.discard(partition.topic_partition.topic)
             yield None
+        yield from self.topic_stats.forget_topics(unhosted)
+        yield from self.topic_stats.sum_up(self.all_topics)
         if not self.has_too_many_partitions:
             for partition in self.partitions:
                 found = partition.topic_partition

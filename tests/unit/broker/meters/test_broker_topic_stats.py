@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from odradek.broker.meters.broker_topic_stats import BrokerTopicMetrics, BrokerTopicStats
+from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.sliced_work import run_through
 
 
@@ -36,13 +37,17 @@ def test_each_event_counts_for_its_topic_and_for_all() -> None:
     assert both.produce_message_conversions == b.produce_message_conversions == 4
 
 
-def test_the_counters_of_a_deleted_topic_go_and_those_of_all_topics_stay() -> None:
+def test_the_counters_of_a_forgotten_topic_go_and_those_of_all_topics_stay() -> None:
     stats = BrokerTopicStats()
     append(stats, "a", 10, 1000)
     append(stats, "b", 1, 100)
-    run_through(stats.forget_topics(lambda topic: topic == "b"))
-    assert list(stats.topics) == ["b"]
+    stats.produce_expired(TopicPartition("a", 1))
+    stats.produce_expired(TopicPartition("c", 0))
+    assert stats.counted_topics == {"a", "b", "c"}
+    run_through(stats.forget_topics({"a", "c"}))
+    assert stats.counted_topics == set(stats.topics) == {"b"}
     assert sums(stats).messages_in == 11
+    assert stats.expired_produces == 2
 
 
 def test_a_topic_that_comes_between_two_steps_disturbs_no_sum() -> None:
@@ -50,7 +55,7 @@ def test_a_topic_that_comes_between_two_steps_disturbs_no_sum() -> None:
     for topic in "abc":
         append(stats, topic, 1, 1)
     total = BrokerTopicMetrics()
-    forgetting, adding = stats.forget_topics(lambda topic: True), stats.sum_up(total)
+    forgetting, adding = stats.forget_topics({"a", "b"}), stats.sum_up(total)
     next(forgetting)
     next(adding)
     append(stats, "new", 1, 1)

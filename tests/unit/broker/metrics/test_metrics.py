@@ -8,7 +8,6 @@ from typing import cast
 import pytest
 
 from odradek.broker.apis.services import SMALL_REQUEST_PARTITIONS
-from odradek.broker.metadata.metadata_cache import MetadataCache
 from odradek.broker.metrics.families.families import FAMILIES
 from odradek.broker.metrics.view import View
 from odradek.protocol.api import ApiKey
@@ -72,21 +71,21 @@ PARTITIONS = MOST_CALLS_A_STEP + 100
 
 
 def test_no_step_of_a_scrape_grows_with_the_partitions_or_the_topics(
-    broker: InProcessBroker, scraped: ScrapedBroker, monkeypatch: pytest.MonkeyPatch
+    broker: InProcessBroker, scraped: ScrapedBroker
 ) -> None:
     sources = scraped.metrics._sources
-    broker.create_topic("t", PARTITIONS)
+    for topic, partitions in (("t", PARTITIONS), ("t1", 1), ("t2", 1)):
+        broker.create_topic(topic, partitions)
     topics = [f"t{number}" for number in range(PARTITIONS)]
     for topic in topics:
         sources.topic_stats.topics[topic].total_fetch_requests += 1
-    monkeypatch.setattr(MetadataCache, "contains", lambda _, topic: topic in ("t1", "t2"))
     view, parts = View(sources), list[bytes]()
     most = 0
     with counted_calls() as count:
         for _ in chain(view.prepare(), scraped.metrics._text.steps(view, "", parts)):
             most, count.calls = max(most, count.calls), 0
     found = Scraped(b"".join(parts).decode())
-    assert len(found.labels_of("kafka_log_log_size")) == PARTITIONS
+    assert len(found.labels_of("kafka_log_log_size")) == PARTITIONS + 2
     assert len(found.labels_of("kafka_server_brokertopicmetrics_messagesin_total")) == 2 + 1
     assert most < MOST_CALLS_A_STEP
 
