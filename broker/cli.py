@@ -141,6 +141,7 @@ examples:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point. Returns the exit status."""
     given = sys.argv[1:] if arguments is None else list(arguments)
+    _open_closed_streams()
     if given and given[0] in _TOOLS:
         from odradek.broker.tools.command.output import written
 
@@ -174,6 +175,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
     _parser().print_help()
     return EXIT_USAGE
+
+
+def _open_closed_streams() -> None:
+    """Open /dev/null for the standard streams that the caller closed (`>&-`). Otherwise a file of a log could get the
+    descriptor 2, and the interpreter's last message would be written into it.
+    """
+    for fd, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+            setattr(sys, name, open(fd, mode, encoding="utf-8", errors="replace", closefd=False))  # noqa: SIM115
 
 
 def _parser(only: str = "") -> argparse.ArgumentParser:

@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import gc
 import logging
+import subprocess
 import sys
 from pathlib import Path
 
@@ -232,6 +233,23 @@ def test_output_that_nobody_reads_is_no_error(
     with open(writes, "w") as unread, contextlib.redirect_stdout(unread):
         assert cli.main(arguments) == 0
     assert capsys.readouterr().err == ""
+
+
+WITHOUT_STREAMS = """
+import os, sys
+from odradek.broker.cli import main
+status = main(["completion", "bash"])
+print("lost", file=sys.stderr)
+with open(sys.argv[1], "w") as file:
+    file.write(f"{status} {file.fileno() > 2} {sys.stdin.read()!r}")
+"""
+
+
+def test_closed_standard_streams_are_opened(tmp_path: Path) -> None:
+    found = tmp_path / "found"
+    command = [sys.executable, "-c", WITHOUT_STREAMS, str(found)]
+    subprocess.run(["/bin/sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *command], check=True)
+    assert found.read_text() == "0 True ''"
 
 
 def test_each_command_describes_itself(capsys: pytest.CaptureFixture[str]) -> None:
