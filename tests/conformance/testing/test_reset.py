@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ SETTINGS = {
 }
 RESET_MS = 10
 BUSY_MACHINE = 10
+"""So many times longer may a processor need that other work shares."""
 
 
 def connect(broker: Broker) -> RawClient:
@@ -113,7 +115,7 @@ def test_all_is_gone_but_the_port() -> None:
             assert what_is_there(broker, client) == fresh
 
 
-def reset_times_ms(count: int) -> list[float]:
+def reset_times_ms(count: int, now_s: Callable[[], float]) -> list[float]:
     """Resets of a broker that was used, with a connected client."""
     times_ms = []
     with Broker() as broker:
@@ -122,18 +124,18 @@ def reset_times_ms(count: int) -> list[float]:
                 topic = {"name": f"orders-{number}", "num_partitions": 3, "replication_factor": 1}
                 created = answered(client, ApiKey.CREATE_TOPICS, 7, topics=[topic], timeout_ms=10_000)
                 assert created.topics[0].error_code == ErrorCode.NONE
-                before_s = time.perf_counter()
+                before_s = now_s()
                 broker.reset()
-                times_ms.append((time.perf_counter() - before_s) * 1000)
+                times_ms.append((now_s() - before_s) * 1000)
     return times_ms
 
 
-def test_a_reset_takes_milliseconds() -> None:
-    assert statistics.median(reset_times_ms(10)) < RESET_MS * BUSY_MACHINE
+def test_a_reset_takes_milliseconds_of_processor_time() -> None:
+    assert statistics.median(reset_times_ms(10, time.process_time)) < RESET_MS * BUSY_MACHINE
 
 
 @pytest.mark.soak
 def test_two_hundred_resets() -> None:
-    median_ms = statistics.median(reset_times_ms(200))
+    median_ms = statistics.median(reset_times_ms(200, time.perf_counter))
     print(f"median of 200 resets: {median_ms:.1f} ms")
     assert median_ms < RESET_MS

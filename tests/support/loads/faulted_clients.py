@@ -62,8 +62,10 @@ class Librdkafka:
             "bootstrap.servers": bootstrap,
             "client.id": CLIENT_ID,
             "socket.timeout.ms": self._request_timeout_ms,
-            "retry.backoff.ms": 20,
-            "retry.backoff.max.ms": 50,
+            # librdkafka connects anew when it has found its coordinator again. A commit that is retried before it is
+            # connected makes it look for the coordinator anew, and so on: with 20 ms until its session is over.
+            "retry.backoff.ms": 100,
+            "retry.backoff.max.ms": 200,
             "reconnect.backoff.ms": 20,
             "reconnect.backoff.max.ms": 50,
             "topic.metadata.refresh.fast.interval.ms": 20,
