@@ -413,7 +413,8 @@ class Connection(asyncio.Protocol):
 
     def _close_when_done(self, sender: ResponseSender) -> None:
         """Close after the end of the stream, or of what is answered, once all earlier requests are answered."""
-        self._owner.priorities.client_ended(self)
+        if self._close_reason is None:  # else it may be released, and would stay there
+            self._owner.priorities.client_ended(self)
         if self._ending is not None:
             if self._in_flight or sender.is_blocked:
                 return

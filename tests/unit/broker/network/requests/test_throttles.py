@@ -107,13 +107,21 @@ def test_the_end_of_a_connection_with_nothing_to_apply_closes_it_at_once(
     assert len(handlers.closed) == 1
 
 
-def test_a_frame_of_a_wrong_size_before_the_end_closes_a_muted_connection(link: Link, handlers: Handlers) -> None:
+@pytest.mark.parametrize("is_reset", [False, True])
+def test_a_frame_of_a_wrong_size_before_the_end_closes_a_muted_connection(
+    link: Link, handlers: Handlers, is_reset: bool
+) -> None:
     link.connection.throttles.add(FakeThrottle())
     link.receive(b"\xff\xff\xff\xff")
-    link.end()
-    assert link.transport.is_aborted
-    link.connection.connection_lost(None)
+    if is_reset:
+        link.transport.has_ended = True
+        link.connection.connection_lost(ConnectionResetError("reset"))
+    else:
+        link.end()
+        assert link.transport.is_aborted
+        link.connection.connection_lost(None)
     assert handlers.closed[0][0] is CloseReason.INVALID_FRAME
+    assert handlers.priorities.lowest([], lambda _: False) is None, "what is closed makes no room"
 
 
 def test_a_connection_that_is_closed_abandons_its_throttles(link: Link, handlers: Handlers) -> None:
