@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from odradek.protocol.records.batch import AnyBatch, LegacyBatch, RecordBatch
-from odradek.protocol.records.layout import COMPRESSION_MASK, LOG_APPEND_TIME
+from odradek.protocol.records.layout import COMPRESSION_MASK, LOG_APPEND_TIME, MAX_INT64
 from odradek.protocol.records.legacy import build_messages
 from odradek.protocol.records.record import Record
 from odradek.protocol.records.record_walks import KeyedSpan
@@ -120,6 +120,8 @@ class RecordFilter:
         if horizon_ms is None and (can_discard or not all(span[3] for span in kept)):
             # This is a marker, or the batch has a tombstone: discarded data batches do not get here.
             horizon_ms = self._now_ms + self._delete_retention_ms
+            if horizon_ms > MAX_INT64:  # a batch has no place for it: what is deleted stays for ever
+                horizon_ms = None
         elif len(kept) == len(opened.spans):
             return KeptBatch(batch.buffer, batch.last_offset, batch.max_timestamp, len(kept))
         batch.ensure_valid()  # a new CRC must not hide damage

@@ -34,6 +34,7 @@ from odradek.controller.znodes.delegation_token_nodes import (
 )
 from odradek.controller.znodes.znode_json import BadZnode
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.records.layout import MAX_INT64
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -141,11 +142,12 @@ class DelegationTokenManager:
     async def create_token(
         self, owner: Principal, requester: Principal, renewers: Sequence[Principal], max_lifetime_ms: int
     ) -> DelegationToken:
-        """Create a token; a lifetime of 0 or less is the longest one."""
+        """Create a token; a lifetime of 0 or less is the longest one. It ends at the last time that has 64 bits."""
         longest_ms = self._settings.max_lifetime_ms
         async with self._one_change:
             issue_ms = self._clock.time_ms()
-            max_ms = issue_ms + (longest_ms if max_lifetime_ms <= 0 else min(max_lifetime_ms, longest_ms))
+            lifetime_ms = longest_ms if max_lifetime_ms <= 0 else min(max_lifetime_ms, longest_ms)
+            max_ms = min(issue_ms + lifetime_ms, MAX_INT64)
             info = TokenInformation(
                 token_id=self._new_token_id(),
                 owner=owner,

@@ -7,6 +7,7 @@ import pytest
 from odradek.protocol.records.batch import RecordBatch, view_batch
 from odradek.protocol.records.builder import build_batch
 from odradek.protocol.records.errors import CorruptRecordError, DecompressedSizeError
+from odradek.protocol.records.layout import MAX_INT64
 from odradek.protocol.records.legacy import LegacyBatch, build_message, build_messages
 from odradek.protocol.records.record import Record, SimpleRecord
 from odradek.storage.cleaning.clean_job import CleanStats, LastRecord
@@ -23,6 +24,7 @@ def filter_after(
     *,
     end: int = 1000,
     now_ms: int = NOW,
+    retention_ms: int = RETENTION_MS,
     last_records: dict[int, LastRecord] | None = None,
     stats: CleanStats | None = None,
 ) -> RecordFilter:
@@ -37,7 +39,7 @@ def filter_after(
         last_records or {},
         stats or CleanStats(),
         now_ms=now_ms,
-        delete_retention_ms=RETENTION_MS,
+        delete_retention_ms=retention_ms,
         max_decompressed_bytes=10_000,
     )
 
@@ -87,6 +89,17 @@ def test_tombstone_gets_its_horizon_once() -> None:
     assert left(last) == [(1, b"b", b"2")]
     assert last is not None
     assert RecordBatch(memoryview(last.data)).delete_horizon_ms == NOW + RETENTION_MS
+
+
+@pytest.mark.parametrize(("beyond_ms", "horizon_ms"), [(0, MAX_INT64), (1, None)])
+def test_tombstone_whose_horizon_is_beyond_64_bits_has_none_and_stays(beyond_ms: int, horizon_ms: int | None) -> None:
+    record_filter = filter_after({b"b": 5}, retention_ms=MAX_INT64 - NOW + beyond_ms)
+    kept = record_filter.filter(batch_of((b"a", None), (b"b", b"2")))
+    assert kept is not None
+    first = RecordBatch(memoryview(kept.data))
+    assert first.delete_horizon_ms == horizon_ms
+    assert [(r.key, r.value, r.timestamp) for r in first.records()] == [(b"a", None, NOW)]
+    assert left(record_filter.filter(first)) == [(0, b"a", None)]
 
 
 def test_damaged_batch_is_not_given_a_new_checksum() -> None:

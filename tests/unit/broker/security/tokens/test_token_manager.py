@@ -25,9 +25,9 @@ ALICE = Principal("User", "alice")
 SALTS = itertools.count()
 
 
-def manager(cluster: ControllerCluster, secret: bytes = b"key") -> DelegationTokenManager:
+def manager(cluster: ControllerCluster, secret: bytes = b"key", max_lifetime_ms: int = 1000) -> DelegationTokenManager:
     ids = itertools.count()
-    settings = TokenSettings(secret, max_lifetime_ms=1000, expiry_time_ms=100)
+    settings = TokenSettings(secret, max_lifetime_ms=max_lifetime_ms, expiry_time_ms=100)
     return DelegationTokenManager(
         cluster.client,
         cluster.clock,
@@ -41,6 +41,19 @@ def manager(cluster: ControllerCluster, secret: bytes = b"key") -> DelegationTok
 async def settle(cluster: ControllerCluster) -> None:
     for _ in range(10):
         await cluster.settle()
+
+
+@async_test
+async def test_the_longest_lifetime_ends_within_64_bits() -> None:
+    async with controller_cluster() as cluster:
+        await cluster.start(0)
+        one, other = manager(cluster, max_lifetime_ms=2**63 - 1), manager(cluster)
+        await one.startup()
+        await other.startup()
+        token = await one.create_token(ALICE, ALICE, (), -1)
+        await settle(cluster)
+        assert token.info.max_ms == 2**63 - 1
+        assert other.cache.token_info("token-0") == ("User:alice", token.info.expiry_ms)
 
 
 @async_test
