@@ -14,6 +14,8 @@ from odradek.protocol.topic_partition import TopicPartition
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 
 
+_DECODER: Final = json.JSONDecoder()
+_BLANKS: Final = " \t\r\n"
 _INT32: Final = range(-(2**31), 2**31)
 _INT64: Final = range(-(2**63), 2**63)
 
@@ -23,15 +25,21 @@ class BadZnode(Exception):
 
 
 def encode(node: dict[str, Json]) -> bytes:
-    return json.dumps(node, separators=(",", ":"), ensure_ascii=False).encode()
+    text = json.dumps(node, separators=(",", ":"), ensure_ascii=False)
+    if "\\u" in text:  # perhaps a control character, whose digits Jackson writes in capitals
+        from odradek.protocol.message_json import json_text
+
+        text = json_text(node)
+    return text.encode()
 
 
 def parse(data: bytes | None) -> Json:
-    """The JSON value, or None if the data is not JSON."""
+    """The JSON value at the beginning, or None if there is none. What follows it is ignored, as Jackson does."""
     if not data:
         return None
     try:
-        return cast("Json", json.loads(data))
+        text = data.decode(json.detect_encoding(data), "surrogatepass")
+        return cast("Json", _DECODER.raw_decode(text, len(text) - len(text.lstrip(_BLANKS)))[0])
     except (ValueError, RecursionError):  # RecursionError: thousands of nested brackets
         return None
 
