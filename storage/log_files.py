@@ -16,6 +16,7 @@ import os
 import re
 from typing import TYPE_CHECKING, Final
 
+from odradek.protocol.records.layout import MAX_INT32
 from odradek.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -86,8 +87,13 @@ def parse_dir_name(name: str) -> tuple[TopicPartition, str] | None:
     """The partition of a log directory and its suffix (`""`, `-delete`, ...); None for any other name."""
     match = _MARKED_DIR.fullmatch(name)
     if match:
-        return TopicPartition(match[1], int(match[2])), match[4]
+        return _with_suffix(match[1], int(match[2]), match[4])
     if name.endswith((DELETE_DIR_SUFFIX, FUTURE_DIR_SUFFIX, STRAY_DIR_SUFFIX)) and "." in name:
         return None
     match = _PLAIN_DIR.fullmatch(name)
-    return (TopicPartition(match[1], int(match[2])), "") if match else None
+    return _with_suffix(match[1], int(match[2]), "") if match else None
+
+
+def _with_suffix(topic: str, partition: int, suffix: str) -> tuple[TopicPartition, str] | None:
+    """None for a number that is no partition: requests and checkpoints have no place for it."""
+    return (TopicPartition(topic, partition), suffix) if partition <= MAX_INT32 else None
