@@ -24,6 +24,7 @@ from odradek.protocol.messages.describe_client_quotas import (
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
 )
+from odradek.storage.config.config_def import ConfigError, ConfigType, parse_type
 
 if TYPE_CHECKING:
     from odradek.broker.tools.admin.client.admin_client import AdminClient
@@ -79,10 +80,10 @@ async def alter_quotas(client: AdminClient, entity: Entity, added: Mapping[str, 
 def quota_value(key: str, text: str) -> float:
     """Raises: CommandFailed if the text is no number."""
     try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if math.isnan(value):
+        value = parse_type(key, text, ConfigType.DOUBLE)
+    except ConfigError:
+        value = None
+    if not isinstance(value, float) or math.isnan(value):
         raise CommandFailed(f"Cannot parse quota configuration value for {key}: {text}")
     return value
 

@@ -56,8 +56,16 @@ def _rule(text: str) -> Selects:
     return lambda tp: bool(expression.fullmatch(tp.topic)) and tp.partition in chosen
 
 
+def any_of(text: str) -> str:
+    """The regular expression of a list of topics: a comma separates alternatives, blanks and outer quotes do not count.
+
+    Kafka: TopicFilter.
+    """
+    return text.strip().replace(",", "|").replace(" ", "").strip(_QUOTES)
+
+
 def _compiled(text: str) -> re.Pattern[str]:
-    cleaned = text.strip().replace(",", "|").replace(" ", "").strip(_QUOTES)
+    cleaned = any_of(text)
     try:
         return compile_expression(cleaned)
     except ValueError:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from odradek.broker.tools.admin.topics.topic_filters import any_of
 from odradek.broker.tools.command.failures import CommandFailed
 from odradek.protocol.codec.primitives import uuid_to_text
 from odradek.protocol.expressions import compile_expression
@@ -34,7 +35,7 @@ def select(topics: Sequence[MetadataResponseTopic], options: argparse.Namespace)
 
     Raises: CommandFailed for an invalid regular expression.
     """
-    text = ".*" if options.topic is None else options.topic.strip().replace(",", "|")
+    text = ".*" if options.topic is None else any_of(options.topic)
     try:
         pattern = compile_expression(text)
     except ValueError as error:

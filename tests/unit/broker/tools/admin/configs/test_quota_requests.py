@@ -62,6 +62,7 @@ def test_numbers_as_java_prints_them(value: float, text: str) -> None:
 
 def test_a_quota_is_a_number() -> None:
     assert quota_value("a", "1e3") == 1000.0
-    for text in ("", "1k", "nan"):
+    assert quota_value("a", "1000d") == 1000.0
+    for text in ("", "1k", "nan", "NaN", "1_000"):
         with pytest.raises(CommandFailed, match="Cannot parse quota configuration value for a"):
             quota_value("a", text)

@@ -14,6 +14,7 @@ def test_names_are_listed_in_order(command: Command) -> None:
     assert command(main, "--list") == (0, ["__consumer_offsets", "a", "b"], "")
     assert command(main, "--list", "--exclude-internal")[1] == ["a", "b"]
     assert command(main, "--list", "--topic", "a,__.*")[1] == ["__consumer_offsets", "a"]
+    assert command(main, "--list", "--topic", "'a, b'")[1] == ["a", "b"]
     assert json.loads("".join(command(main, "--list", "--topic", "a", "--json")[1])) == [{"topic": "a"}]
 
 
