@@ -1,8 +1,10 @@
 """The keys of an HTTP server, fetched in the I/O pool while the broker goes on with those that it has.
 
-They are fetched at the start, again when they are older than the refresh time, and when a token has an unknown key id
-(each id once a minute). A failed fetch leaves the keys as they are and is repeated after a backoff. Until the first one
-succeeds every token is refused.
+They are fetched at the start, again for the first token that comes when they are older than the refresh time, and when
+a token has an unknown key id (each id once a minute). A token waits for the keys if there are none yet, or if they are
+older than the refresh time: else the first tokens after a quiet night would be checked with keys that may have been
+withdrawn. A failed fetch leaves the keys as they are and is repeated after a backoff; no token waits for that. Until
+the first one succeeds every token is refused.
 
 Kafka: RefreshingHttpsJwks, RefreshingHttpsJwksVerificationKeyResolver.
 """
@@ -54,7 +56,7 @@ class RefreshingJwks:
         self._now_ms = now_ms
         self._times = times
         self._keys: list[JsonWebKey] | None = None
-        self._next_refresh_ms = now_ms()
+        self._next_refresh_ms = self._stale_ms = now_ms()
         self._failures = 0
         self._is_refreshing = False
         self._waiting: list[asyncio.Future[None]] = []
@@ -69,9 +71,10 @@ class RefreshingJwks:
             self._io_pool.submit(self._fetched, self._refreshed)
 
     def wait(self) -> Awaitable[None] | None:
-        """The end of the first fetch, if it is under way and there are no keys yet."""
+        """The end of the fetch under way, if there are no keys yet, or if they are too old."""
         self.maybe_refresh()
-        if self._keys is not None or not self._is_refreshing:
+        is_fresh = self._now_ms() < self._stale_ms or self._failures > 0
+        if not self._is_refreshing or (self._keys is not None and is_fresh):
             return None
         waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(waiting)
@@ -108,7 +111,7 @@ class RefreshingJwks:
         if isinstance(result, list):
             self._keys = result
             self._failures = 0
-            self._next_refresh_ms = now_ms + times.refresh_ms
+            self._next_refresh_ms = self._stale_ms = now_ms + times.refresh_ms
             logger.info("OAuth JWKS refresh of %s complete: %d keys", self._location, len(result))
         else:
             backoff_ms = min(times.retry_backoff_max_ms, times.retry_backoff_ms << min(self._failures, 30))

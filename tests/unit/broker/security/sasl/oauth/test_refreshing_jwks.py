@@ -133,3 +133,43 @@ async def test_the_first_tokens_wait_for_the_first_keys() -> None:
     await again
     assert server.has("1")
     assert server.keys.wait() is None
+
+
+@async_test
+async def test_tokens_wait_for_new_keys_when_the_keys_are_old() -> None:
+    server = Server()
+    server.after(0)
+    server.clock.advance(TIMES.refresh_ms - 1)
+    assert server.keys.wait() is None
+    server.clock.advance(1)
+    server.answer = jwks(ed_jwk(kid="2"))
+    waiting = [server.keys.wait(), server.keys.wait()]
+    server.run()
+    await asyncio.gather(*(each for each in waiting if each is not None))
+    assert None not in waiting
+    assert (server.has("1"), server.has("2")) == (False, True)
+
+
+@async_test
+async def test_tokens_do_not_wait_for_a_server_that_has_just_failed() -> None:
+    server = Server()
+    server.after(0)
+    server.answer = OSError("down")
+    server.clock.advance(TIMES.refresh_ms)
+    waiting = server.keys.wait()
+    assert waiting is not None
+    server.run()
+    await waiting
+    server.clock.advance(TIMES.retry_backoff_ms)
+    assert server.keys.wait() is None
+    assert len(server.pool.pending) == 1, "the repetition"
+    assert server.has("1")
+
+
+@async_test
+async def test_tokens_do_not_wait_for_a_key_that_another_token_names() -> None:
+    server = Server()
+    server.after(0)
+    assert not server.has("made-up")
+    assert server.keys.wait() is None
+    assert len(server.pool.pending) == 1
