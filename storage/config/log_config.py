@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.java_split import java_trim
 from odradek.storage.config.config_def import ConfigDef, ConfigError, ConfigValue
 from odradek.storage.config.message_format import (
     MESSAGE_FORMAT_DEFAULT,
@@ -44,7 +45,7 @@ class ConfigSynonym(NamedTuple):
     factor: int = 1
 
     def convert(self, text: str) -> str:
-        return text if self.factor == 1 else str(int(text) * self.factor)
+        return text if self.factor == 1 else str(int(java_trim(text)) * self.factor)
 
 
 def _log(*names: str) -> tuple[ConfigSynonym, ...]:
@@ -99,7 +100,7 @@ def broker_default_text(name: str, broker_settings: Mapping[str, str]) -> str | 
         if text is not None:
             converted = synonym.convert(text)
             # A negative retention in any unit means "unlimited"; the topic config accepts -1 only.
-            return "-1" if name == "retention.ms" and converted.strip().startswith("-") else converted
+            return "-1" if name == "retention.ms" and java_trim(converted).startswith("-") else converted
     return None
 
 

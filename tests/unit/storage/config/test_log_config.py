@@ -26,6 +26,8 @@ def test_defaults_are_kafkas() -> None:
         ({"log.retention.hours": "2", "log.retention.minutes": "3", "log.retention.ms": "5"}, {}, 5),
         ({"log.retention.hours": "-1"}, {}, -1),
         ({"log.retention.minutes": "-5"}, {}, -1),
+        ({"log.retention.minutes": "\x01-5 "}, {}, -1),
+        ({"log.retention.hours": "\x012 "}, {}, 7_200_000),
         ({"log.retention.hours": "2"}, {"retention.ms": "9"}, 9),
     ],
 )
