@@ -227,26 +227,23 @@ def _strings(values: Mapping[str, ConfigValue], name: str) -> tuple[str, ...]:
     return tuple(cast("list[str]", values[name]))
 
 
-def validate_topic_configs(
-    overrides: Mapping[str, str],
-    broker_settings: Mapping[str, str] | None = None,
-    existing_overrides: Mapping[str, str] | None = None,
-) -> None:
+def validate_topic_configs(overrides: Mapping[str, str], broker_settings: Mapping[str, str] | None = None) -> None:
     """Raise KafkaError INVALID_CONFIG for unknown names, invalid values and contradictions.
 
-    Kafka: LogConfig.validate.
+    The configs that a topic had do not count: with ZooKeeper, Kafka lets a topic disable remote storage.
+    Kafka: AdminZkClient.validateTopicConfig, LogConfig.validate.
     """
     for name in overrides:
         if name not in TOPIC_CONFIGS:
             raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown topic config name: {name}")
     try:
         values = TOPIC_CONFIGS.parse_all(effective_texts(broker_settings or {}, overrides))
-        _check_relations(values, existing_overrides or {})
+        _check_relations(values)
     except ConfigError as error:
         raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from error
 
 
-def _check_relations(values: Mapping[str, ConfigValue], existing_overrides: Mapping[str, str]) -> None:
+def _check_relations(values: Mapping[str, ConfigValue]) -> None:
     low, high = _int(values, "min.compaction.lag.ms"), _int(values, "max.compaction.lag.ms")
     if low > high:
         raise KafkaError(ErrorCode.INVALID_CONFIG, _conflict(low, high))
@@ -259,14 +256,6 @@ def _check_relations(values: Mapping[str, ConfigValue], existing_overrides: Mapp
         raise ConfigError(
             "Tiered Storage functionality is disabled in the broker. "
             "Topic cannot be configured with remote log storage."
-        )
-    if existing_overrides.get("remote.storage.enable", "false").strip().lower() == "true":
-        raise KafkaError(
-            ErrorCode.INVALID_CONFIG,
-            "It is invalid to disable remote storage without deleting remote data. "
-            "If you want to keep the remote data and turn to read only, please set "
-            "`remote.storage.enable=true,remote.log.copy.disable=true`. If you want to disable remote storage and "
-            "delete all remote data, please set `remote.storage.enable=false,remote.log.delete.on.disable=true`.",
         )
 
 

@@ -29,6 +29,7 @@ from odradek.controller.loop_turns import ITEMS_A_TURN
 from odradek.controller.model.config_codes import AlterOperation, ResourceType
 from odradek.controller.tree.metadata_tree import Delete, MetadataTree, Operation, SessionExpired, SetData
 from odradek.controller.znodes import znodes
+from odradek.controller.znodes.config_nodes import change_topic_config
 from odradek.controller.znodes.metadata_client import MetadataClient
 from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode, KafkaError
 from odradek.storage.config.config_def import ConfigDef, ConfigError, ConfigKey, ConfigType, Importance
@@ -122,6 +123,23 @@ async def test_incremental_alter_changes_key_by_key() -> None:
         assert await admin.topic_overrides("t") == {"retention.ms": "1000", "cleanup.policy": "delete"}
         assert await admin.incremental_alter_configs(resources, validate_only=False) == [None]
         assert await admin.topic_overrides("t") == {"segment.ms": "60000", "cleanup.policy": "delete,compact"}
+
+
+@async_test
+async def test_a_topic_may_disable_remote_storage() -> None:
+    """Its node has it from before the cluster's brokers lost tiered storage. AlterConfigs leaves it out, too."""
+    async with with_admin() as (cluster, admin):
+        stored = {"remote.storage.enable": "true", "retention.ms": "5"}
+        await change_topic_config(cluster.client, "t", stored)
+        deleted = changes(
+            TOPIC, "t", ConfigChange("remote.storage.enable", None, DELETE), ConfigChange("retention.ms", "7")
+        )
+        assert await admin.incremental_alter_configs(deleted, validate_only=False) == [None]
+        assert await admin.topic_overrides("t") == {"retention.ms": "7"}
+        await change_topic_config(cluster.client, "t", stored)
+        replaced = changes(TOPIC, "t", ConfigChange("segment.ms", "60000"))
+        assert await admin.alter_configs(replaced, validate_only=False) == [None]
+        assert await admin.topic_overrides("t") == {"segment.ms": "60000"}
 
 
 @pytest.mark.parametrize(

@@ -137,11 +137,6 @@ def test_acceptable_overrides(overrides: dict[str, str]) -> None:
     validate_topic_configs(overrides)
 
 
-def test_disabling_remote_storage_is_refused() -> None:
-    with pytest.raises(KafkaError, match="It is invalid to disable remote storage"):
-        validate_topic_configs({}, existing_overrides={"remote.storage.enable": "true"})
-
-
 def test_every_synonym_belongs_to_a_topic_config() -> None:
     assert set(TOPIC_CONFIG_SYNONYMS) <= set(TOPIC_CONFIGS.names)
     without = set(TOPIC_CONFIGS.names) - set(TOPIC_CONFIG_SYNONYMS)
