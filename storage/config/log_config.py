@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.java_split import java_trim
-from odradek.storage.config.config_def import ConfigDef, ConfigError, ConfigValue
+from odradek.storage.config.config_def import ConfigDef, ConfigError, ConfigValue, parse_int64
 from odradek.storage.config.message_format import (
     MESSAGE_FORMAT_DEFAULT,
     MESSAGE_FORMAT_VERSION,
@@ -91,10 +91,15 @@ TOPIC_CONFIG_SYNONYMS: Final[Mapping[str, tuple[ConfigSynonym, ...]]] = {
 }
 
 
+_TIMESTAMP_LIMITS: Final = ("message.timestamp.before.max.ms", "message.timestamp.after.max.ms")
+
+
 def broker_default_text(name: str, broker_settings: Mapping[str, str]) -> str | None:
     """The default of a topic config from the broker's settings; None when none of its synonyms is set."""
     if name == MESSAGE_FORMAT_VERSION:
         return message_format_of_broker(broker_settings)
+    if name in _TIMESTAMP_LIMITS:
+        return _timestamp_limit(name, broker_settings)
     for synonym in TOPIC_CONFIG_SYNONYMS.get(name, ()):
         text = broker_settings.get(synonym.name)
         if text is not None:
@@ -102,6 +107,18 @@ def broker_default_text(name: str, broker_settings: Mapping[str, str]) -> str | 
             # A negative retention in any unit means "unlimited"; the topic config accepts -1 only.
             return "-1" if name == "retention.ms" and java_trim(converted).startswith("-") else converted
     return None
+
+
+def _timestamp_limit(name: str, broker_settings: Mapping[str, str]) -> str | None:
+    """The deprecated difference fills in for a limit that is not set, or is set to its default.
+
+    A topic's own difference has no effect then: to the topic, its limit is one that is set.
+    Kafka: KafkaConfig.logMessageTimestampBeforeMaxMs, KafkaConfig.logMessageTimestampAfterMaxMs.
+    """
+    text = broker_settings.get(f"log.{name}")
+    if text is not None and parse_int64(java_trim(text)) != LONG_MAX:
+        return text
+    return broker_settings.get("log.message.timestamp.difference.max.ms", text)
 
 
 def effective_texts(broker_settings: Mapping[str, str], overrides: Mapping[str, str]) -> dict[str, str | None]:

@@ -384,6 +384,20 @@ def test_described_topic_configs() -> None:
     assert (only.name, only.value) == ("retention.ms", "604800000")
 
 
+def test_a_limit_of_timestamps_from_the_brokers_difference_is_shown_as_a_default() -> None:
+    """As in Apache Kafka: source and synonyms are those of the limit's own key of the broker."""
+    own = Synonym("log.message.timestamp.after.max.ms", str(2**63 - 1), 5)
+    (limit,) = describe_topic_configs(
+        "t",
+        {},
+        {"log.message.timestamp.difference.max.ms": "5"},
+        lambda name: [own] if name == own.name else [],
+        ["message.timestamp.after.max.ms"],
+    )
+    assert (limit.value, limit.config_source, limit.is_default) == ("5", 5, True)
+    assert [(s.name, s.value, s.source) for s in limit.synonyms] == [own]
+
+
 @async_test
 async def test_overrides_of_what_is_no_topic() -> None:
     async with with_admin() as (_, admin):

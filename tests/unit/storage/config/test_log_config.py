@@ -62,6 +62,28 @@ def test_deprecated_timestamp_difference_fills_in() -> None:
     assert (config.message_timestamp_before_max_ms, config.message_timestamp_after_max_ms) == (5, 7)
 
 
+@pytest.mark.parametrize(
+    ("broker", "topic", "expected"),
+    [
+        ({}, {}, (5, 5)),
+        ({"before": "3"}, {}, (3, 5)),
+        ({"after": " +9223372036854775807"}, {}, (5, 5)),
+        ({}, {"difference": "7"}, (5, 5)),
+        ({}, {"before": "7"}, (7, 5)),
+        ({}, {"before": "9223372036854775807", "difference": "7"}, (7, 5)),
+        ({}, {"before": "9223372036854775807"}, (5, 5)),
+    ],
+)
+def test_the_brokers_timestamp_difference_is_the_default_of_both_limits(
+    broker: dict[str, str], topic: dict[str, str], expected: tuple[int, int]
+) -> None:
+    def named(prefix: str, texts: dict[str, str]) -> dict[str, str]:
+        return {f"{prefix}message.timestamp.{name}.max.ms": text for name, text in texts.items()}
+
+    config = LogConfig.from_props(named("log.", {"difference": "5", **broker}), named("", topic))
+    assert (config.message_timestamp_before_max_ms, config.message_timestamp_after_max_ms) == expected
+
+
 def test_cleanup_policies() -> None:
     both = LogConfig.from_props({}, {"cleanup.policy": "delete, compact"})
     assert (both.compact, both.delete) == (True, True)
