@@ -379,7 +379,7 @@ def apply_changes(configs: Mapping[str, str], changes: Sequence[ConfigChange], d
 def _current_list(name: str, configs: Mapping[str, str], definition: ConfigDef, verb: str) -> list[str]:
     key = definition.get(name)
     if key is None:
-        raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown config name: {name}")
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as in Apache: the lookup fails before its own refusal
     if key.type is not ConfigType.LIST:
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"Config value {verb} is not allowed for config key: {name}")
     text = configs[name] if name in configs else to_text(key.default_value())

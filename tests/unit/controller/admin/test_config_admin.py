@@ -187,10 +187,14 @@ async def test_a_topic_may_disable_remote_storage() -> None:
             ErrorCode.INVALID_CONFIG,
             "Config value append is not allowed for config key: retention.ms",
         ),
-        (
-            changes(TOPIC, "t", ConfigChange("no.such", "1", SUBTRACT)),
-            ErrorCode.INVALID_CONFIG,
-            "Unknown config name: no.such",
+        *(
+            (
+                changes(*resource, ConfigChange("no.such", "1", operation)),
+                ErrorCode.UNKNOWN_SERVER_ERROR,
+                DEFAULT_MESSAGES[ErrorCode.UNKNOWN_SERVER_ERROR],
+            )
+            for resource in ((TOPIC, "t"), (TOPIC, "none"), (BROKER, "0"), (BROKER, ""))
+            for operation in (APPEND, SUBTRACT)
         ),
         (
             changes(BROKER, "0", ConfigChange("log.cleaner.threads", "1", 9)),
