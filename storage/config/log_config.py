@@ -9,6 +9,7 @@ Kafka: LogConfig, TopicConfig, ServerTopicConfigSynonyms.
 from __future__ import annotations
 
 import logging
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
@@ -25,7 +26,7 @@ from odradek.storage.config.message_format import (
 from odradek.storage.config.topic_config_table import TOPIC_CONFIG_KEYS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Set
 
     from odradek.protocol.metadata_version import MetadataVersion
 
@@ -34,6 +35,8 @@ logger = logging.getLogger(__name__)
 LONG_MAX: Final = 2**63 - 1
 _MINUTE_MS: Final = 60_000
 _HOUR_MS: Final = 3_600_000
+
+_LEADING_ZEROS: Final = re.compile(r"0(?<![0-9]0)0*(?=[0-9])")
 
 TOPIC_CONFIGS: Final = ConfigDef(TOPIC_CONFIG_KEYS)
 
@@ -168,8 +171,9 @@ class LogConfig:
     message_format_version: MetadataVersion = MESSAGE_FORMAT_DEFAULT
     """The effective version: see `message_format`."""
     allows_zstd: bool = True
-    leader_replication_throttled_replicas: tuple[str, ...] = ()
-    follower_replication_throttled_replicas: tuple[str, ...] = ()
+    leader_replication_throttled_replicas: Set[str] = frozenset()
+    """As `partition:broker`, both without leading zeros; `*` is every replica."""
+    follower_replication_throttled_replicas: Set[str] = frozenset()
     overrides: Mapping[str, str] = field(default_factory=dict)
     max_segment_ms: int = field(init=False)
     """A compacted log must roll in time for its oldest record to become cleanable (KIP-354)."""
@@ -225,8 +229,8 @@ class LogConfig:
             message_downconversion_enable=bool(values["message.downconversion.enable"]),
             message_format_version=message_format(overrides, broker_settings),
             allows_zstd=protocol_version(broker_settings).has_zstd,
-            leader_replication_throttled_replicas=_strings(values, "leader.replication.throttled.replicas"),
-            follower_replication_throttled_replicas=_strings(values, "follower.replication.throttled.replicas"),
+            leader_replication_throttled_replicas=_replicas(values, "leader.replication.throttled.replicas"),
+            follower_replication_throttled_replicas=_replicas(values, "follower.replication.throttled.replicas"),
             overrides=dict(overrides),
         )
 
@@ -242,6 +246,15 @@ def _int(values: Mapping[str, ConfigValue], name: str) -> int:
 
 def _strings(values: Mapping[str, ConfigValue], name: str) -> tuple[str, ...]:
     return tuple(cast("list[str]", values[name]))
+
+
+def _replicas(values: Mapping[str, ConfigValue], name: str) -> Set[str]:
+    """Kafka compares numbers: `00:01` is `0:1`. Kafka: TopicConfigHandler.parseThrottledPartitions."""
+    replicas = _strings(values, name)
+    text = ",".join(replicas)
+    if _LEADING_ZEROS.search(text) is None:
+        return frozenset(replicas)
+    return frozenset(_LEADING_ZEROS.sub("", text).split(","))
 
 
 def validate_topic_configs(overrides: Mapping[str, str], broker_settings: Mapping[str, str] | None = None) -> None:
