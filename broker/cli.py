@@ -487,8 +487,6 @@ def _warn(settings: Settings, config: BrokerConfig) -> None:
     from odradek.storage.config.message_format import why_broker_setting_is_ignored
 
     logger = logging.getLogger(__name__)
-    for warning in settings.warnings:
-        logger.warning(warning)
     ignored = why_broker_setting_is_ignored(config.settings)
     if ignored is not None:
         logger.warning(ignored)

@@ -41,6 +41,7 @@ from odradek.broker.config.keys.zookeeper import ACL_ZOOKEEPER_KEYS
 from odradek.broker.config.listeners import Listeners
 from odradek.controller.model.config_codes import ConfigSource
 from odradek.protocol.api import API, ApiSpec
+from odradek.protocol.java_split import java_trim
 from odradek.protocol.metadata_version import MetadataVersion
 from odradek.storage.config.config_def import (
     ConfigError,
@@ -363,7 +364,7 @@ def _with_release_defaults(settings: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _with_embedded_defaults(settings: dict[str, str]) -> dict[str, str]:
-    if settings.get("zookeeper.connect", "").strip():
+    if java_trim(settings.get("zookeeper.connect", "")):
         return settings
     defaults = dict(EMBEDDED_METADATA_DEFAULTS)
     if "log.dir" in settings:

@@ -276,7 +276,7 @@ def check_listeners(listeners: Listeners) -> None:
 def _check_early_start(values: Mapping[str, ConfigValue], listeners: Listeners) -> None:
     """The names must be in capitals, as in `listeners`: Kafka does not convert them here."""
     names = {end_point.listener_name for end_point in listeners.bound}
-    for name in parse_csv((cast("str | None", values["early.start.listeners"]) or "").strip()):
+    for name in parse_csv(cast("str | None", values["early.start.listeners"])):
         _require(
             name in names,
             f"early.start.listeners contains listener {name}, but this is not contained in listeners or "

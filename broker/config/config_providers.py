@@ -25,7 +25,7 @@ from odradek.broker.config.config_keys import CONFIG_PROVIDERS
 from odradek.broker.config.keys.validators import split_class_path
 from odradek.broker.config.python_class import new_instance
 from odradek.protocol.expressions import compile_expression
-from odradek.protocol.java_split import java_split
+from odradek.protocol.java_split import java_split, java_trim
 from odradek.storage.config.config_def import ConfigError
 from odradek.storage.disk.properties_file import parse_properties
 
@@ -218,7 +218,7 @@ def resolve_variables(settings: Mapping[str, str]) -> tuple[dict[str, str], list
 def without_values(message: str, variables: Iterable[Variable]) -> str:
     """The message with the texts of variables in the place of their values."""
     for variable in sorted(variables, key=lambda variable: -len(variable.value)):
-        for part in (variable.value, *map(str.strip, variable.value.split(","))):
+        for part in (variable.value, *map(java_trim, variable.value.split(","))):
             if part:
                 shown = variable.text.replace("\\", r"\\")
                 message = re.sub(rf"(?<!\w){re.escape(part)}(?!\w)", shown, message)

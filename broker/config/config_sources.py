@@ -1,9 +1,10 @@
 """Sources of the static settings: `--override k=v`, the environment, the file; the first that has a key counts.
 
 A variable of the environment is `KAFKA_` and the key's name in capitals with `_` for `.`, as in the container images of
-Apache Kafka: `KAFKA_LOG_DIRS`. Variables are looked up by the names of all keys. In the name of a listener or mechanism
-two `_` stand for one, and three for `-`: `KAFKA_LISTENER_NAME_SASL__SSL_SCRAM___SHA___512_SASL_JAAS_CONFIG`. Other
-variables with the prefix are reported and ignored; there are many for the JVM tools.
+Apache Kafka: `KAFKA_LOG_DIRS`. Variables are looked up by the names of all keys. In any other name, as that of a
+listener or of a key for a class of the operator, two `_` stand for one, and three for `-`:
+`KAFKA_LISTENER_NAME_SASL__SSL_SCRAM___SHA___512_SASL_JAAS_CONFIG`. A key that is not known is treated as in a file:
+there is a warning, and the operator's classes get it. Variables of Apache Kafka's scripts and images are no settings.
 
 Then the variables of config providers are replaced (`config_providers.py`).
 
@@ -16,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.config.config_keys import BROKER_CONFIG_KEYS, LISTENER_PREFIX
+from odradek.broker.config.config_keys import BROKER_CONFIG_KEYS
 from odradek.broker.machine.startup_error import StartupError
 from odradek.storage.config.config_def import ConfigError
 from odradek.storage.disk.properties_file import read_properties
@@ -36,9 +37,11 @@ _NOT_SETTINGS: Final = (
     "KAFKA_JMX_OPTS",
     "KAFKA_JMX_PORT",
     "KAFKA_JVM_PERFORMANCE_OPTS",
+    "KAFKA_LOG4J_CMD_OPTS",
     "KAFKA_LOG4J_LOGGERS",
     "KAFKA_LOG4J_OPTS",
     "KAFKA_LOG4J_ROOT_LOGLEVEL",
+    "KAFKA_MODE",
     "KAFKA_OPTS",
     "KAFKA_TOOLS_LOG4J_LOGLEVEL",
     "KAFKA_VERSION",
@@ -48,14 +51,13 @@ _NOT_SETTINGS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Texts by key, the origin of each, warnings for the operator, and the variables that were replaced.
+    """Texts by key, the origin of each, and the variables that were replaced.
 
     The repr has no texts: some are secrets.
     """
 
     texts: dict[str, str] = field(default_factory=dict, repr=False)
     origins: dict[str, str] = field(default_factory=dict)
-    warnings: list[str] = field(default_factory=list)
     variables: list[Variable] = field(default_factory=list)
 
     def add(self, name: str, text: str, origin: str) -> None:
@@ -107,18 +109,16 @@ def _parse_override(override: str) -> tuple[str, str]:
 
 def _add_environment(settings: Settings, environment: Mapping[str, str]) -> None:
     by_variable = {ENVIRONMENT_PREFIX + _as_variable(name): name for name in BROKER_CONFIG_KEYS}
-    prefixes = tuple(ENVIRONMENT_PREFIX + _as_variable(prefix) for prefix in (LISTENER_PREFIX, "config.providers"))
     for variable, text in sorted(environment.items()):
         if not variable.startswith(ENVIRONMENT_PREFIX) or variable in _NOT_SETTINGS:
             continue
-        name = by_variable.get(variable)
-        if name is None and variable.startswith(prefixes):
-            words = variable.removeprefix(ENVIRONMENT_PREFIX).lower().replace("_", ".")
-            name = words.replace("...", "-").replace("..", "_")
-        if name is None:
-            settings.warnings.append(f"The environment variable {variable} is not a configuration key; ignored.")
-        else:
-            settings.add(name, text, f"environment variable {variable}")
+        name = by_variable.get(variable) or _as_key(variable)
+        settings.add(name, text, f"environment variable {variable}")
+
+
+def _as_key(variable: str) -> str:
+    words = variable.removeprefix(ENVIRONMENT_PREFIX).lower().replace("_", ".")
+    return words.replace("...", "-").replace("..", "_")
 
 
 def _as_variable(name: str) -> str:

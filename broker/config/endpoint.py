@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from odradek.controller.model.broker_info import SecurityProtocol, format_address
+from odradek.protocol.java_split import java_trim
 from odradek.storage.config.config_def import ConfigError, parse_integer, split_list
 
 _URI: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
@@ -43,7 +44,7 @@ def parse_csv_map(name: str, text: str) -> dict[str, str]:
         key, colon, value = element.rpartition(":")
         if not colon:
             raise ConfigError(f"Error parsing configuration property '{name}': '{element}' is not a pair of name:value")
-        pairs[key.strip()] = value.strip()
+        pairs[java_trim(key)] = java_trim(value)
     return pairs
 
 
@@ -67,7 +68,7 @@ def parse_end_points(
     text: str, protocols: Mapping[str, SecurityProtocol], *, distinct_ports: bool = True
 ) -> tuple[EndPoint, ...]:
     """`listeners` or `advertised.listeners` (which may repeat ports)."""
-    end_points = tuple(_parse_end_point(entry, protocols, text) for entry in parse_csv(text.strip()))
+    end_points = tuple(_parse_end_point(entry, protocols, text) for entry in parse_csv(java_trim(text)))
     if len({end_point.listener_name for end_point in end_points}) < len(end_points):
         raise ConfigError(f"Each listener must have a different name, listeners: {text}")
     if distinct_ports:

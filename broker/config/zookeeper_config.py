@@ -15,6 +15,7 @@ from odradek.broker.config.config_keys import BROKER_CONFIG_KEYS
 from odradek.broker.config.keys.zookeeper import ACL_ZOOKEEPER_KEYS, ACL_ZOOKEEPER_URL
 from odradek.broker.machine.startup_error import StartupError
 from odradek.controller.tree.zookeeper_settings import ZooKeeperSettings, ZooKeeperTls, hosts_and_chroot
+from odradek.protocol.java_split import java_trim
 from odradek.storage.config.config_def import ConfigError
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def authorizer_zookeeper_settings(config: BrokerConfig, sasl: ZooKeeperSasl | No
     """
     if not ACL_ZOOKEEPER_KEYS & config.settings.keys():
         return None
-    connect = config.settings.get(ACL_ZOOKEEPER_URL, config.zookeeper_connect or "").strip()
+    connect = java_trim(config.settings.get(ACL_ZOOKEEPER_URL, config.zookeeper_connect or ""))
     if not connect:
         raise StartupError(f"AclAuthorizer has a ZooKeeper of its own only with {ACL_ZOOKEEPER_URL}")
 
@@ -56,7 +57,7 @@ def authorizer_zookeeper_settings(config: BrokerConfig, sasl: ZooKeeperSasl | No
         if key not in ACL_ZOOKEEPER_KEYS or key not in config.settings:
             return config.value(name)
         try:
-            return BROKER_CONFIG_KEYS[name].parse(config.settings[key].strip())
+            return BROKER_CONFIG_KEYS[name].parse(config.settings[key])
         except ConfigError as error:
             raise StartupError(f"{key}: {error}") from error
 

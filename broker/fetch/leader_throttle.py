@@ -28,7 +28,9 @@ class LeaderThrottle:
     def covers(self, partition: Partition) -> bool:
         """Whether the partition is throttled: its bytes count."""
         log = partition.log
-        throttled = () if log is None else log.local_log.config.leader_replication_throttled_replicas
+        if log is None:
+            return False
+        throttled = log.local_log.config.leader_replication_throttled_replicas
         return bool(throttled) and is_throttled(throttled, partition.topic_partition.partition, self._broker_id)
 
     def holds_back(self, partition: Partition, follower_id: int) -> bool:

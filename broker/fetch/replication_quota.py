@@ -2,7 +2,7 @@
 
 A copier checks the quota before it reads, and records the bytes afterwards: it exceeds the bound by one chunk at most.
 
-Kafka: ReplicationQuotaManager, TopicConfigHandler.parseThrottledPartitions.
+Kafka: ReplicationQuotaManager.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from odradek.timer.sampled_rate import SimpleRate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Set
 
     from odradek.timer.clock import Clock
 
@@ -41,6 +41,6 @@ class ReplicationQuota:
         return self._rate.measure(self._clock.monotonic_ms())
 
 
-def is_throttled(replicas: Sequence[str], partition: int, broker_id: int) -> bool:
-    """Whether a topic's list of throttled replicas names the replica of `partition` on `broker_id`."""
+def is_throttled(replicas: Set[str], partition: int, broker_id: int) -> bool:
+    """Whether a topic's throttled replicas, as in `LogConfig`, name the replica of `partition` on `broker_id`."""
     return "*" in replicas or f"{partition}:{broker_id}" in replicas

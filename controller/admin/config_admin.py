@@ -253,8 +253,7 @@ class ConfigAdmin:
                 raise _invalid_value(ConfigResource("TOPIC", topic), str(error)) from error
         exists = self._has_topic(topic)
         node = await self._client.get(path) if exists else None
-        existing = {} if node is None else znodes.decode_entity_config(node.data)
-        base = existing if is_incremental else {}
+        base = znodes.decode_entity_config(node.data) if is_incremental and node is not None else {}
         async for change in in_turns(resource.changes):
             if change.operation not in ALTER_OPERATIONS:
                 raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as in Apache: validated for brokers only, fails here
@@ -264,7 +263,7 @@ class ConfigAdmin:
         if node is None and not await self._client.exists(znodes.topic_path(topic)):  # every topic has a config
             raise no_topic(topic)
         try:
-            validate_topic_configs(configs, self._broker_settings(), existing)
+            validate_topic_configs(configs, self._broker_settings())
         except KafkaError as error:
             if isinstance(error.__cause__, ConfigError):
                 raise _invalid_value(ConfigResource("TOPIC", topic), error.message) from error
@@ -380,7 +379,7 @@ def apply_changes(configs: Mapping[str, str], changes: Sequence[ConfigChange], d
 def _current_list(name: str, configs: Mapping[str, str], definition: ConfigDef, verb: str) -> list[str]:
     key = definition.get(name)
     if key is None:
-        raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown config name: {name}")
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as in Apache: the lookup fails before its own refusal
     if key.type is not ConfigType.LIST:
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"Config value {verb} is not allowed for config key: {name}")
     text = configs[name] if name in configs else to_text(key.default_value())

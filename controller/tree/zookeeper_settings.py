@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias
 
 from odradek.controller.tree.metadata_tree import BadArguments, check_path
+from odradek.protocol.java_split import java_trim
 
 SESSION_TIMEOUT_MS: Final = 18_000
 """The default of zookeeper.session.timeout.ms and zookeeper.connection.timeout.ms."""
@@ -69,7 +70,7 @@ def hosts_and_chroot(connect: str) -> tuple[str, str]:
     ZooKeeper: ConnectStringParser.
     """
     listed, slash, path = connect.partition("/")
-    hosts = [host.strip() for host in listed.split(",")]
+    hosts = [java_trim(host) for host in listed.split(",")]
     chroot = slash + path if path else ""
     if not any(hosts):
         raise ValueError(f"{connect}: expected host:port[,host:port][/chroot]")

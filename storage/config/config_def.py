@@ -17,10 +17,13 @@ from enum import Enum, IntEnum
 from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
+from odradek.protocol.java_split import java_trim
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 HIDDEN: Final = "[hidden]"
+_BLANKS: Final = " \t\n\v\f\r"
 # Possessive quantifiers (`++`): clients send these texts, and an expression that tries again with fewer digits takes a
 # time that grows with the square of their length.
 _INTEGER = re.compile(r"([+-]?)(?=[0-9])0*+([0-9]{0,19})", re.ASCII)
@@ -142,13 +145,13 @@ def parse_int64(text: str) -> int | None:
 
 
 def split_list(text: str) -> list[str]:
-    """The elements between commas, without the blanks around them."""
-    return [element.strip() for element in text.split(",")]
+    """The elements between commas, without the blanks around them: those of `\\s` in Java's expressions."""
+    return [element.strip(_BLANKS) for element in text.split(",")]
 
 
 def parse_type(name: str, text: str, config_type: ConfigType) -> ConfigValue:
     """Parse a text as a value of the type. Raises ConfigError. Kafka: ConfigDef.parseType."""
-    trimmed = text.strip()
+    trimmed = java_trim(text)
     match config_type:
         case ConfigType.BOOLEAN:
             lowered = trimmed.lower()

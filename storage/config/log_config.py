@@ -9,11 +9,13 @@ Kafka: LogConfig, TopicConfig, ServerTopicConfigSynonyms.
 from __future__ import annotations
 
 import logging
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.storage.config.config_def import ConfigDef, ConfigError, ConfigValue
+from odradek.protocol.java_split import java_trim
+from odradek.storage.config.config_def import ConfigDef, ConfigError, ConfigValue, parse_int64
 from odradek.storage.config.message_format import (
     MESSAGE_FORMAT_DEFAULT,
     MESSAGE_FORMAT_VERSION,
@@ -24,7 +26,7 @@ from odradek.storage.config.message_format import (
 from odradek.storage.config.topic_config_table import TOPIC_CONFIG_KEYS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Set
 
     from odradek.protocol.metadata_version import MetadataVersion
 
@@ -33,6 +35,8 @@ logger = logging.getLogger(__name__)
 LONG_MAX: Final = 2**63 - 1
 _MINUTE_MS: Final = 60_000
 _HOUR_MS: Final = 3_600_000
+
+_LEADING_ZEROS: Final = re.compile(r"0(?<![0-9]0)0*(?=[0-9])")
 
 TOPIC_CONFIGS: Final = ConfigDef(TOPIC_CONFIG_KEYS)
 
@@ -44,7 +48,7 @@ class ConfigSynonym(NamedTuple):
     factor: int = 1
 
     def convert(self, text: str) -> str:
-        return text if self.factor == 1 else str(int(text) * self.factor)
+        return text if self.factor == 1 else str(int(java_trim(text)) * self.factor)
 
 
 def _log(*names: str) -> tuple[ConfigSynonym, ...]:
@@ -90,17 +94,34 @@ TOPIC_CONFIG_SYNONYMS: Final[Mapping[str, tuple[ConfigSynonym, ...]]] = {
 }
 
 
+_TIMESTAMP_LIMITS: Final = ("message.timestamp.before.max.ms", "message.timestamp.after.max.ms")
+
+
 def broker_default_text(name: str, broker_settings: Mapping[str, str]) -> str | None:
     """The default of a topic config from the broker's settings; None when none of its synonyms is set."""
     if name == MESSAGE_FORMAT_VERSION:
         return message_format_of_broker(broker_settings)
+    if name in _TIMESTAMP_LIMITS:
+        return _timestamp_limit(name, broker_settings)
     for synonym in TOPIC_CONFIG_SYNONYMS.get(name, ()):
         text = broker_settings.get(synonym.name)
         if text is not None:
             converted = synonym.convert(text)
             # A negative retention in any unit means "unlimited"; the topic config accepts -1 only.
-            return "-1" if name == "retention.ms" and converted.strip().startswith("-") else converted
+            return "-1" if name == "retention.ms" and java_trim(converted).startswith("-") else converted
     return None
+
+
+def _timestamp_limit(name: str, broker_settings: Mapping[str, str]) -> str | None:
+    """The deprecated difference fills in for a limit that is not set, or is set to its default.
+
+    A topic's own difference has no effect then: to the topic, its limit is one that is set.
+    Kafka: KafkaConfig.logMessageTimestampBeforeMaxMs, KafkaConfig.logMessageTimestampAfterMaxMs.
+    """
+    text = broker_settings.get(f"log.{name}")
+    if text is not None and parse_int64(java_trim(text)) != LONG_MAX:
+        return text
+    return broker_settings.get("log.message.timestamp.difference.max.ms", text)
 
 
 def effective_texts(broker_settings: Mapping[str, str], overrides: Mapping[str, str]) -> dict[str, str | None]:
@@ -150,8 +171,9 @@ class LogConfig:
     message_format_version: MetadataVersion = MESSAGE_FORMAT_DEFAULT
     """The effective version: see `message_format`."""
     allows_zstd: bool = True
-    leader_replication_throttled_replicas: tuple[str, ...] = ()
-    follower_replication_throttled_replicas: tuple[str, ...] = ()
+    leader_replication_throttled_replicas: Set[str] = frozenset()
+    """As `partition:broker`, both without leading zeros; `*` is every replica."""
+    follower_replication_throttled_replicas: Set[str] = frozenset()
     overrides: Mapping[str, str] = field(default_factory=dict)
     max_segment_ms: int = field(init=False)
     """A compacted log must roll in time for its oldest record to become cleanable (KIP-354)."""
@@ -207,8 +229,8 @@ class LogConfig:
             message_downconversion_enable=bool(values["message.downconversion.enable"]),
             message_format_version=message_format(overrides, broker_settings),
             allows_zstd=protocol_version(broker_settings).has_zstd,
-            leader_replication_throttled_replicas=_strings(values, "leader.replication.throttled.replicas"),
-            follower_replication_throttled_replicas=_strings(values, "follower.replication.throttled.replicas"),
+            leader_replication_throttled_replicas=_replicas(values, "leader.replication.throttled.replicas"),
+            follower_replication_throttled_replicas=_replicas(values, "follower.replication.throttled.replicas"),
             overrides=dict(overrides),
         )
 
@@ -226,26 +248,32 @@ def _strings(values: Mapping[str, ConfigValue], name: str) -> tuple[str, ...]:
     return tuple(cast("list[str]", values[name]))
 
 
-def validate_topic_configs(
-    overrides: Mapping[str, str],
-    broker_settings: Mapping[str, str] | None = None,
-    existing_overrides: Mapping[str, str] | None = None,
-) -> None:
+def _replicas(values: Mapping[str, ConfigValue], name: str) -> Set[str]:
+    """Kafka compares numbers: `00:01` is `0:1`. Kafka: TopicConfigHandler.parseThrottledPartitions."""
+    replicas = _strings(values, name)
+    text = ",".join(replicas)
+    if _LEADING_ZEROS.search(text) is None:
+        return frozenset(replicas)
+    return frozenset(_LEADING_ZEROS.sub("", text).split(","))
+
+
+def validate_topic_configs(overrides: Mapping[str, str], broker_settings: Mapping[str, str] | None = None) -> None:
     """Raise KafkaError INVALID_CONFIG for unknown names, invalid values and contradictions.
 
-    Kafka: LogConfig.validate.
+    The configs that a topic had do not count: with ZooKeeper, Kafka lets a topic disable remote storage.
+    Kafka: AdminZkClient.validateTopicConfig, LogConfig.validate.
     """
     for name in overrides:
         if name not in TOPIC_CONFIGS:
             raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown topic config name: {name}")
     try:
         values = TOPIC_CONFIGS.parse_all(effective_texts(broker_settings or {}, overrides))
-        _check_relations(values, existing_overrides or {})
+        _check_relations(values)
     except ConfigError as error:
         raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from error
 
 
-def _check_relations(values: Mapping[str, ConfigValue], existing_overrides: Mapping[str, str]) -> None:
+def _check_relations(values: Mapping[str, ConfigValue]) -> None:
     low, high = _int(values, "min.compaction.lag.ms"), _int(values, "max.compaction.lag.ms")
     if low > high:
         raise KafkaError(ErrorCode.INVALID_CONFIG, _conflict(low, high))
@@ -258,14 +286,6 @@ def _check_relations(values: Mapping[str, ConfigValue], existing_overrides: Mapp
         raise ConfigError(
             "Tiered Storage functionality is disabled in the broker. "
             "Topic cannot be configured with remote log storage."
-        )
-    if existing_overrides.get("remote.storage.enable", "false").strip().lower() == "true":
-        raise KafkaError(
-            ErrorCode.INVALID_CONFIG,
-            "It is invalid to disable remote storage without deleting remote data. "
-            "If you want to keep the remote data and turn to read only, please set "
-            "`remote.storage.enable=true,remote.log.copy.disable=true`. If you want to disable remote storage and "
-            "delete all remote data, please set `remote.storage.enable=false,remote.log.delete.on.disable=true`.",
         )
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, cast
 from odradek.broker.config.config_keys import BROKER_CONFIG_KEYS, LISTENER_PREFIX, UpdateMode, is_provider_key
 from odradek.broker.config.keys.quotas import BROKER_QUOTAS
 from odradek.broker.config.keys.sasl import DEFAULT_PRINCIPAL_BUILDER, UNSECURED_VALIDATOR, VALIDATORS
+from odradek.protocol.java_split import java_trim
 from odradek.storage.config.config_def import ConfigDef, ConfigError, ConfigKey, ConfigType
 from odradek.storage.config.log_config import TOPIC_CONFIG_SYNONYMS, LogConfig
 
@@ -145,7 +146,7 @@ def check_change(configs: Mapping[str, str], *, per_broker: bool) -> None:
 def _check_classes(configs: Mapping[str, str], key: str) -> None:
     """Refuse Python classes: loading one runs code, which a request must not cause. Raises: ConfigError."""
     for name, text in configs.items():
-        if (name == key or name.endswith(f".{key}")) and text.strip() not in _CLASSES[key]:
+        if (name == key or name.endswith(f".{key}")) and java_trim(text) not in _CLASSES[key]:
             raise ConfigError.of_value(key, text, f"Class {text} could not be found.")
 
 

@@ -34,7 +34,7 @@ from odradek.controller.tree.metadata_tree import TreeError
 from odradek.controller.znodes import acl_nodes
 from odradek.controller.znodes.znode_json import BadZnode
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.java_split import java_split
+from odradek.protocol.java_split import java_split, java_trim
 from odradek.storage.config.config_def import ConfigError
 
 if TYPE_CHECKING:
@@ -84,10 +84,10 @@ class AclAuthorizer(Authorizer):
 
     def configure(self, configs: Mapping[str, str]) -> None:
         """Read the keys of the configuration file. Raises: ConfigError."""
-        users, everyone = configs.get(SUPER_USERS, ""), configs.get(ALLOW_EVERYONE, "false").strip().lower()
+        users, everyone = configs.get(SUPER_USERS, ""), java_trim(configs.get(ALLOW_EVERYONE, "false")).lower()
         names = java_split(users, ";") if users else []
         try:
-            self._super_users = frozenset(check_principal(name.strip()) for name in names)
+            self._super_users = frozenset(check_principal(java_trim(name)) for name in names)
         except ValueError as error:
             raise ConfigError(f"{SUPER_USERS}: {error}") from error
         if everyone not in ("true", "false"):

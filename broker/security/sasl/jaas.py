@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from odradek.broker.security.sasl.ports import JaasEntry
+from odradek.protocol.java_split import java_trim
 from odradek.storage.config.config_def import ConfigError
 
 _CONTROL_FLAGS: Final = frozenset({"REQUIRED", "REQUISITE", "SUFFICIENT", "OPTIONAL"})
@@ -55,7 +56,7 @@ def parse_jaas_config(text: str) -> JaasEntry:
     if len(entries) != 1:
         raise ConfigError(f"JAAS config property contains {len(entries)} login modules, should be 1 module")
     module = entries[0].login_module
-    if module.strip() in _DISALLOWED:
+    if java_trim(module) in _DISALLOWED:
         raise ConfigError(
             f"{module} is not allowed. Update System property 'org.apache.kafka.disallowed.login.modules' to allow "
             f"{module}"

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.broker.tools.command.failures import CommandFailed
+from odradek.protocol.java_split import java_trim
 
 if TYPE_CHECKING:
     import ssl
@@ -129,7 +130,7 @@ def client_config(
     Keys that are neither in `KEYS` nor in `also` (those that the command reads itself) get a warning on stderr.
     Raises: CommandFailed for a value that is not valid.
     """
-    protocol = settings.get("security.protocol", PLAINTEXT).strip()
+    protocol = java_trim(settings.get("security.protocol", PLAINTEXT))
     if protocol.upper() not in (PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL):
         raise CommandFailed(f"Invalid value {protocol} for configuration security.protocol")
     for name in sorted(settings.keys() - {*KEYS, *also}):
@@ -158,13 +159,13 @@ def _sasl(settings: Mapping[str, str]) -> ClientSasl:
     jaas_config = settings.get("sasl.jaas.config")
     if jaas_config is None:
         raise CommandFailed("sasl.jaas.config is not set: there is no JVM that reads a JAAS file")
-    mechanism = settings.get("sasl.mechanism", "GSSAPI").strip()
+    mechanism = java_trim(settings.get("sasl.mechanism", "GSSAPI"))
     return ClientSasl(mechanism, jaas_config, {key: settings[key] for key in SASL_KEYS if key in settings})
 
 
 def tls_context(settings: Mapping[str, str]) -> ssl.SSLContext | None:
     """The TLS context of a client by its `ssl.*` keys; None if it connects without TLS. Raises: CommandFailed."""
-    if settings.get("security.protocol", PLAINTEXT).strip().upper() not in (SSL, SASL_SSL):
+    if java_trim(settings.get("security.protocol", PLAINTEXT)).upper() not in (SSL, SASL_SSL):
         return None
     from odradek.broker.security.tls.settings import TlsSettings
     from odradek.broker.security.tls.ssl_factory import SslFactory

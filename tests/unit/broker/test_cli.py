@@ -89,6 +89,19 @@ def test_unknown_keys_are_warned_of_once_each(served: list[BrokerConfig], capsys
     assert "canary" not in "".join(lines)
 
 
+def test_an_unknown_key_of_the_environment_is_warned_of_without_its_value(
+    served: list[BrokerConfig], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KAFKA_HEAP_OPTS", "-Xmx1g")
+    monkeypatch.setenv("KAFKA_NIGHT_PASSWORD", "canary")
+    assert cli.main(["serve"]) == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "The configuration 'night.password' (from environment variable KAFKA_NIGHT_PASSWORD) is not known" in line
+    assert "canary" not in line
+    (config,) = served
+    assert config.settings["night.password"] == "canary", "a class of the operator may need it"
+
+
 def test_log_is_one_line_an_event_also_with_line_breaks_in_it(
     served: list[BrokerConfig], capsys: pytest.CaptureFixture[str]
 ) -> None:

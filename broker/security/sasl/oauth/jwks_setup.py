@@ -14,6 +14,7 @@ from odradek.broker.security.sasl.oauth.jwks import JsonWebKey, parse_jwks, sele
 from odradek.broker.security.sasl.oauth.jwt_validator import ClaimRules, JwtValidator
 from odradek.broker.security.sasl.oauth.refreshing_jwks import RefreshingJwks, RefreshTimes
 from odradek.broker.security.sasl.oauth.urls import allowed_url, file_of
+from odradek.protocol.java_split import java_trim
 from odradek.storage.config.config_def import ConfigError
 
 if TYPE_CHECKING:
@@ -53,13 +54,13 @@ def _keys_of_file(url: str) -> list[JsonWebKey]:
 def _rules(context: SaslContext) -> ClaimRules:
     value = context.value
     claims = ("sasl.oauthbearer.scope.claim.name", "sasl.oauthbearer.sub.claim.name")
-    names = [cast("str", value(name)).strip() for name in claims]
+    names = [java_trim(cast("str", value(name))) for name in claims]
     if not all(names):
         raise ConfigError(f"{' and '.join(claims)} must not be empty")
     return ClaimRules(
         cast("int", value("sasl.oauthbearer.clock.skew.seconds")),
         frozenset(cast("list[str] | None", value("sasl.oauthbearer.expected.audience")) or ()),
-        (cast("str | None", value("sasl.oauthbearer.expected.issuer")) or "").strip() or None,
+        java_trim(cast("str | None", value("sasl.oauthbearer.expected.issuer")) or "") or None,
         *names,
     )
 

@@ -15,6 +15,7 @@ from odradek.broker.security.sasl.oauth.access_token import (
     is_number,
     split,
 )
+from odradek.protocol.java_split import java_trim
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Set
@@ -118,6 +119,6 @@ def _check_scopes(name: str, value: Json) -> None:
 
 
 def _text(name: str, value: Json) -> str:
-    if not isinstance(value, str) or not value.strip():
+    if not isinstance(value, str) or not java_trim(value):
         raise IllegalToken(f"{name} value must be a text that is not empty")
-    return value.strip()
+    return java_trim(value)

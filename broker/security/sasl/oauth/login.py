@@ -19,6 +19,7 @@ from odradek.broker.security.sasl.oauth.client_response import ClientInitialResp
 from odradek.broker.security.sasl.oauth.http import request
 from odradek.broker.security.sasl.oauth.urls import allowed_url, file_of
 from odradek.broker.security.sasl.ports import SaslError
+from odradek.protocol.java_split import java_trim
 from odradek.storage.config.config_def import ConfigError
 
 if TYPE_CHECKING:
@@ -74,8 +75,8 @@ def _unsecured_claims(options: Mapping[str, str]) -> Claims:
         elif kind == f"{_PREFIX}List":
             elements: list[Json] = [*value[1:].split(value[:1])] if len(value) > 1 else []
             claims[name] = elements
-    principal = claims.get(options.get(f"{_PREFIX}PrincipalClaimName", "").strip() or "sub")
-    if not isinstance(principal, str) or not principal.strip():
+    principal = claims.get(java_trim(options.get(f"{_PREFIX}PrincipalClaimName", "")) or "sub")
+    if not isinstance(principal, str) or not java_trim(principal):
         raise ConfigError("the options of the login module have no claim with the name of the user")
     return claims
 
@@ -95,11 +96,11 @@ def _retriever(context: SaslContext) -> Callable[[], str]:
     url, options = allowed_url(context, TOKEN_URL_KEY), context.jaas_entry.options
     if url.startswith("file:"):
         path = file_of(url, TOKEN_URL_KEY)
-        return lambda: _got(lambda: path.read_text().strip())
+        return lambda: _got(lambda: java_trim(path.read_text()))
     client_id, secret = options.get("clientId"), options.get("clientSecret")
     if not client_id or not secret:
         raise ConfigError("the login module needs the options clientId and clientSecret")
-    scope = options.get("scope", "").strip()
+    scope = java_trim(options.get("scope", ""))
     body = "grant_type=client_credentials" + (f"&scope={quote_plus(scope)}" if scope else "")
     headers = {
         "Accept": "application/json",
@@ -109,7 +110,7 @@ def _retriever(context: SaslContext) -> Callable[[], str]:
 
     def retrieve() -> str:
         answer = json.loads(request(url, options, body.encode(), headers))
-        return str(answer["access_token"]).strip()
+        return java_trim(str(answer["access_token"]))
 
     return lambda: _got(retrieve)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.security.sasl.oauth.access_token import AccessToken, IllegalToken, decode_object, is_number, split
+from odradek.protocol.java_split import java_trim
 from odradek.storage.config.config_def import ConfigError
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class UnsecuredValidator:
 
     def __init__(self, options: Mapping[str, str], now_ms: Callable[[], int]) -> None:
         def option(name: str, default: str) -> str:
-            return options.get(_PREFIX + name, "").strip() or default
+            return java_trim(options.get(_PREFIX + name, "")) or default
 
         self._now_ms = now_ms
         self._principal_claim_name = option("PrincipalClaimName", "sub")
@@ -50,7 +51,7 @@ class UnsecuredValidator:
             raise IllegalToken("No expiration time in JWT")
         issued_at = _number(claims, "iat")
         name = claims.get(self._principal_claim_name)
-        if not isinstance(name, str) or not name.strip():
+        if not isinstance(name, str) or not java_trim(name):
             raise IllegalToken(f"No principal name in JWT claim: {self._principal_claim_name}")
         self._check_times(issued_at, expiry)
         self._check_scope(_scope(claims.get(self._scope_claim_name)))
@@ -85,9 +86,9 @@ def _number(claims: Claims, name: str) -> float | None:
 
 def _scope(value: Json) -> set[str]:
     if isinstance(value, str):
-        return {value.strip()} - {""}
+        return {java_trim(value)} - {""}
     if value is None:
         return set()
     if isinstance(value, list):
-        return {str(each).strip() for each in value} - {""}
+        return {java_trim(str(each)) for each in value} - {""}
     raise IllegalToken("The scope claim is neither a text nor a list")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import unquote, urlsplit
 
+from odradek.protocol.java_split import java_trim
 from odradek.storage.config.config_def import ConfigError
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ ALLOWED_URLS_KEY: Final = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
 
 def allowed_url(context: SaslContext, key: str) -> str:
     """The URL of a key. Raises: ConfigError, if it is missing or not allowed."""
-    url = (cast("str | None", context.value(key)) or "").strip()
+    url = java_trim(cast("str | None", context.value(key)) or "")
     if not url:
         raise ConfigError(f"The OAuth configuration option {key} value must be non-null")
     allowed = cast("list[str] | None", context.value(ALLOWED_URLS_KEY))

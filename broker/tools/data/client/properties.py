@@ -10,6 +10,7 @@ from typing import Final
 
 from odradek.broker.tools.command.client_config import integer, read_properties, resolved
 from odradek.broker.tools.command.failures import CommandFailed
+from odradek.protocol.java_split import java_trim
 from odradek.protocol.records.compression import CompressionType
 
 ALIASES: Final[Mapping[str, str]] = {
@@ -72,7 +73,7 @@ def gather(file: str | None, pairs: Iterable[str]) -> dict[str, str]:
             raise CommandFailed(f"Invalid property: {pair}: it is not name=value")
         settings[name.strip()] = value
     settings = resolved(settings)
-    return {ALIASES.get(name, name): value.strip() for name, value in settings.items() if name not in WITHOUT_EFFECT}
+    return {ALIASES.get(name, name): java_trim(value) for name, value in settings.items() if name not in WITHOUT_EFFECT}
 
 
 class Properties:

@@ -37,8 +37,6 @@ def test_environment_finds_keys_by_name() -> None:
             "KAFKA_ZOOKEEPER_CLIENTCNXNSOCKET": "x",
             "KAFKA_LISTENER_NAME_EXTERNAL_SSL_KEY_PASSWORD": "y",
             "KAFKA_LISTENER_NAME_SASL__SSL_SCRAM___SHA___512_SASL_JAAS_CONFIG": "z",
-            "KAFKA_HEAP_OPTS": "-Xmx1g",
-            "KAFKA_SEGMENT_BYTES": "1",
             "PATH": "/bin",
         },
     )
@@ -47,8 +45,35 @@ def test_environment_finds_keys_by_name() -> None:
         "listener.name.external.ssl.key.password": "y",
         "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": "z",
     }
-    (warning,) = settings.warnings
-    assert "KAFKA_SEGMENT_BYTES" in warning
+
+
+def test_a_variable_is_a_setting_too_if_its_key_is_in_no_table() -> None:
+    """A file may have such a key as well: classes that the operator names read it."""
+    environment = {
+        "KAFKA_SUPER_USERS": "User:root",
+        "KAFKA_ALLOW_EVERYONE_IF_NO_ACL_FOUND": "true",
+        "KAFKA_AUTHORIZER_ZOOKEEPER_SSL_CLIENT_ENABLE": "true",
+        "KAFKA_NIGHT_BEGINS__AT": "22:00",
+        "KAFKA_NIGHT___ONLY": "yes",
+    }
+    settings = gather_settings(file=None, overrides=[], environment=environment)
+    assert settings.texts == {
+        "super.users": "User:root",
+        "allow.everyone.if.no.acl.found": "true",
+        "authorizer.zookeeper.ssl.client.enable": "true",
+        "night.begins_at": "22:00",
+        "night-only": "yes",
+    }
+    assert settings.origins["super.users"] == "environment variable KAFKA_SUPER_USERS"
+
+
+def test_variables_of_apaches_scripts_and_images_are_no_settings() -> None:
+    opts = ("", "HEAP_", "LOG4J_", "LOG4J_CMD_", "JMX_", "GC_LOG_", "JVM_PERFORMANCE_")
+    others = ("VERSION", "HOME", "DEBUG", "MODE", "CLUSTER_ID", "JMX_PORT", "JMX_HOSTNAME")
+    logs = ("LOG4J_LOGGERS", "LOG4J_ROOT_LOGLEVEL", "TOOLS_LOG4J_LOGLEVEL")
+    names = (*(f"{name}OPTS" for name in opts), *others, *logs)
+    environment = {f"KAFKA_{name}": "x" for name in names}
+    assert gather_settings(file=None, overrides=[], environment=environment).texts == {}
 
 
 def test_value_of_an_override_may_hold_anything() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from odradek.broker.fetch.replication_quota import ReplicationQuota, is_throttled
+from odradek.storage.config.log_config import LogConfig
 from odradek.timer.clock import ManualClock
 
 
@@ -65,13 +66,24 @@ def test_the_bound_may_change(clock: ManualClock) -> None:
 @pytest.mark.parametrize(
     ("replicas", "expected"),
     [
-        ((), False),
-        (("*",), True),
-        (("3:1",), True),
-        (("0:1", "3:1"), True),
-        (("3:2", "1:3"), False),
-        (("13:1",), False),
+        ("", False),
+        ("*", True),
+        ("3:1", True),
+        ("0:1, 3:1", True),
+        ("3:2,1:3", False),
+        ("13:1", False),
+        ("03:001", True),
+        ("0:0,00:000,3:01", True),
+        ("30:1,3:10,03:0", False),
     ],
 )
-def test_throttled_replicas_are_named_by_partition_and_broker(replicas: tuple[str, ...], expected: bool) -> None:
-    assert is_throttled(replicas, 3, 1) is expected
+def test_throttled_replicas_are_named_by_partition_and_broker(replicas: str, expected: bool) -> None:
+    config = LogConfig.from_props({}, {"leader.replication.throttled.replicas": replicas})
+    assert is_throttled(config.leader_replication_throttled_replicas, 3, 1) is expected
+
+
+def test_replicas_with_the_number_zero_and_the_followers_side() -> None:
+    config = LogConfig.from_props({}, {"follower.replication.throttled.replicas": "00:000,10:0"})
+    assert is_throttled(config.follower_replication_throttled_replicas, 0, 0)
+    assert is_throttled(config.follower_replication_throttled_replicas, 10, 0)
+    assert not is_throttled(config.follower_replication_throttled_replicas, 1, 0)

@@ -29,6 +29,7 @@ from odradek.controller.loop_turns import ITEMS_A_TURN
 from odradek.controller.model.config_codes import AlterOperation, ResourceType
 from odradek.controller.tree.metadata_tree import Delete, MetadataTree, Operation, SessionExpired, SetData
 from odradek.controller.znodes import znodes
+from odradek.controller.znodes.config_nodes import change_topic_config
 from odradek.controller.znodes.metadata_client import MetadataClient
 from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode, KafkaError
 from odradek.storage.config.config_def import ConfigDef, ConfigError, ConfigKey, ConfigType, Importance
@@ -124,6 +125,23 @@ async def test_incremental_alter_changes_key_by_key() -> None:
         assert await admin.topic_overrides("t") == {"segment.ms": "60000", "cleanup.policy": "delete,compact"}
 
 
+@async_test
+async def test_a_topic_may_disable_remote_storage() -> None:
+    """Its node has it from before the cluster's brokers lost tiered storage. AlterConfigs leaves it out, too."""
+    async with with_admin() as (cluster, admin):
+        stored = {"remote.storage.enable": "true", "retention.ms": "5"}
+        await change_topic_config(cluster.client, "t", stored)
+        deleted = changes(
+            TOPIC, "t", ConfigChange("remote.storage.enable", None, DELETE), ConfigChange("retention.ms", "7")
+        )
+        assert await admin.incremental_alter_configs(deleted, validate_only=False) == [None]
+        assert await admin.topic_overrides("t") == {"retention.ms": "7"}
+        await change_topic_config(cluster.client, "t", stored)
+        replaced = changes(TOPIC, "t", ConfigChange("segment.ms", "60000"))
+        assert await admin.alter_configs(replaced, validate_only=False) == [None]
+        assert await admin.topic_overrides("t") == {"segment.ms": "60000"}
+
+
 @pytest.mark.parametrize(
     ("resources", "code", "message"),
     [
@@ -169,10 +187,14 @@ async def test_incremental_alter_changes_key_by_key() -> None:
             ErrorCode.INVALID_CONFIG,
             "Config value append is not allowed for config key: retention.ms",
         ),
-        (
-            changes(TOPIC, "t", ConfigChange("no.such", "1", SUBTRACT)),
-            ErrorCode.INVALID_CONFIG,
-            "Unknown config name: no.such",
+        *(
+            (
+                changes(*resource, ConfigChange("no.such", "1", operation)),
+                ErrorCode.UNKNOWN_SERVER_ERROR,
+                DEFAULT_MESSAGES[ErrorCode.UNKNOWN_SERVER_ERROR],
+            )
+            for resource in ((TOPIC, "t"), (TOPIC, "none"), (BROKER, "0"), (BROKER, ""))
+            for operation in (APPEND, SUBTRACT)
         ),
         (
             changes(BROKER, "0", ConfigChange("log.cleaner.threads", "1", 9)),
@@ -364,6 +386,20 @@ def test_described_topic_configs() -> None:
     assert all(config.documentation for config in described.values())
     (only,) = describe_topic_configs("t", {}, {}, broker_synonyms, ["retention.ms", "unknown"])
     assert (only.name, only.value) == ("retention.ms", "604800000")
+
+
+def test_a_limit_of_timestamps_from_the_brokers_difference_is_shown_as_a_default() -> None:
+    """As in Apache Kafka: source and synonyms are those of the limit's own key of the broker."""
+    own = Synonym("log.message.timestamp.after.max.ms", str(2**63 - 1), 5)
+    (limit,) = describe_topic_configs(
+        "t",
+        {},
+        {"log.message.timestamp.difference.max.ms": "5"},
+        lambda name: [own] if name == own.name else [],
+        ["message.timestamp.after.max.ms"],
+    )
+    assert (limit.value, limit.config_source, limit.is_default) == ("5", 5, True)
+    assert [(s.name, s.value, s.source) for s in limit.synonyms] == [own]
 
 
 @async_test

@@ -44,6 +44,9 @@ def key(type_: ConfigType, default: str | NoDefault | None = "1", validator: obj
         (ConfigType.LIST, "a , b,c", ["a", "b", "c"]),
         (ConfigType.LIST, " ", []),
         (ConfigType.STRING, " x ", "x"),
+        (ConfigType.LONG, "\x01 5\x00", 5),
+        (ConfigType.STRING, "\xa0x\u3000 ", "\xa0x\u3000"),
+        (ConfigType.LIST, "\x01a\x02\v,\xa0b", ["a\x02", "\xa0b"]),
         (ConfigType.CLASS, "org.example.Thing", "org.example.Thing"),
         (ConfigType.PASSWORD, "secret", Password("secret")),
     ],
@@ -109,6 +112,7 @@ def test_a_number_may_have_thousands_of_digits(type_: ConfigType) -> None:
     [
         (ConfigType.INT, "1_000", "Invalid value 1_000 for configuration name: Not a number of type INT"),
         (ConfigType.INT, "2147483648", "Invalid value 2147483648 for configuration name: Not a number of type INT"),
+        (ConfigType.LONG, "\xa05", "Invalid value \xa05 for configuration name: Not a number of type LONG"),
         (ConfigType.LONG, "x", "Invalid value x for configuration name: Not a number of type LONG"),
         (ConfigType.SHORT, "", "Invalid value  for configuration name: Not a number of type SHORT"),
         (ConfigType.DOUBLE, "nanx", "Invalid value nanx for configuration name: Not a number of type DOUBLE"),

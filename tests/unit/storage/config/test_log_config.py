@@ -26,6 +26,8 @@ def test_defaults_are_kafkas() -> None:
         ({"log.retention.hours": "2", "log.retention.minutes": "3", "log.retention.ms": "5"}, {}, 5),
         ({"log.retention.hours": "-1"}, {}, -1),
         ({"log.retention.minutes": "-5"}, {}, -1),
+        ({"log.retention.minutes": "\x01-5 "}, {}, -1),
+        ({"log.retention.hours": "\x012 "}, {}, 7_200_000),
         ({"log.retention.hours": "2"}, {"retention.ms": "9"}, 9),
     ],
 )
@@ -58,6 +60,28 @@ def test_deprecated_timestamp_difference_fills_in() -> None:
         {}, {"message.timestamp.difference.max.ms": "5", "message.timestamp.after.max.ms": "7"}
     )
     assert (config.message_timestamp_before_max_ms, config.message_timestamp_after_max_ms) == (5, 7)
+
+
+@pytest.mark.parametrize(
+    ("broker", "topic", "expected"),
+    [
+        ({}, {}, (5, 5)),
+        ({"before": "3"}, {}, (3, 5)),
+        ({"after": " +9223372036854775807"}, {}, (5, 5)),
+        ({}, {"difference": "7"}, (5, 5)),
+        ({}, {"before": "7"}, (7, 5)),
+        ({}, {"before": "9223372036854775807", "difference": "7"}, (7, 5)),
+        ({}, {"before": "9223372036854775807"}, (5, 5)),
+    ],
+)
+def test_the_brokers_timestamp_difference_is_the_default_of_both_limits(
+    broker: dict[str, str], topic: dict[str, str], expected: tuple[int, int]
+) -> None:
+    def named(prefix: str, texts: dict[str, str]) -> dict[str, str]:
+        return {f"{prefix}message.timestamp.{name}.max.ms": text for name, text in texts.items()}
+
+    config = LogConfig.from_props(named("log.", {"difference": "5", **broker}), named("", topic))
+    assert (config.message_timestamp_before_max_ms, config.message_timestamp_after_max_ms) == expected
 
 
 def test_cleanup_policies() -> None:
@@ -133,11 +157,6 @@ def test_refusals_in_kafkas_words(overrides: dict[str, str], message: str) -> No
 )
 def test_acceptable_overrides(overrides: dict[str, str]) -> None:
     validate_topic_configs(overrides)
-
-
-def test_disabling_remote_storage_is_refused() -> None:
-    with pytest.raises(KafkaError, match="It is invalid to disable remote storage"):
-        validate_topic_configs({}, existing_overrides={"remote.storage.enable": "true"})
 
 
 def test_every_synonym_belongs_to_a_topic_config() -> None:

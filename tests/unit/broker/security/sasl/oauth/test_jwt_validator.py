@@ -34,6 +34,11 @@ def test_a_valid_token() -> None:
     assert validate(token()) == ("alice", (NOW_S + 60) * 1000)
 
 
+def test_a_blank_that_is_not_ascii_belongs_to_the_name() -> None:
+    """As for Java: ` alice` with U+00A0 is another user than `alice`."""
+    assert validate(token(sub=" \xa0alice"))[0] == "\xa0alice"
+
+
 def test_unsigned_foreign_and_forged_tokens() -> None:
     header, claims, signature = token().split(".")
     assert "no verification key" in refusal(unsigned(CLAIMS))
@@ -63,6 +68,7 @@ def test_unsigned_foreign_and_forged_tokens() -> None:
         ({"iat": True}, "Could not extract the 'iat' claim"),
         ({"sub": ...}, "sub value must be"),
         ({"sub": "  "}, "sub value must be"),
+        ({"sub": "\x00 \x1b"}, "sub value must be"),
         ({"sub": 5}, "sub value must be"),
         ({"scope": ["a", "a"]}, "duplicates"),
         ({"scope": [""]}, "scope value must be"),
