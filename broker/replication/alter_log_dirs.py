@@ -3,7 +3,8 @@
 Each moving partition has a `LogMove`. It first truncates the future log to the part that it has in common with the
 current one (by leader epochs, as a follower does). Then it reads the current log chunk by chunk, appends to the future
 one, and swaps them when both end at the same offset. `num.replica.alter.log.dirs.threads` partitions move at a time, in
-the order of their names; a move that has to wait (after an error, or for the quota) gives its turn to the next.
+the order of their names. A move that has to wait after an error gives its turn to the next. While the quota is
+exceeded, each move keeps its turn, and no other begins: it would have to wait, too.
 
 A chunk is read in the I/O pool, unless it is in memory, and appended in slices, with other work between them. Records
 that were appended to the current log meanwhile are in memory. So the last step reads, appends, compares and swaps in
@@ -23,6 +24,7 @@ from __future__ import annotations
 
 import logging
 import os
+from bisect import bisect_left, insort
 from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -108,6 +110,10 @@ class ReplicaAlterLogDirsManager:
         self.failed: set[TopicPartition] = set()
         """Partitions whose moves were given up, until they begin again or the partition is stopped."""
         self._running: set[LogMove] = set()
+        self._ready: list[TopicPartition] = []
+        """Moves that wait for their turn, in the order of names."""
+        self._delayed: dict[TopicPartition, LogMove] = {}
+        """Moves that are not ready yet, in the order of `ready_at_ms`: all are delayed by the same time."""
         self._wake_up: TimerTask | None = None
 
     def add(self, partition: Partition) -> None:
@@ -116,63 +122,82 @@ class ReplicaAlterLogDirsManager:
         move = self._moves.get(partition.topic_partition)
         if future is None or (move is not None and move.leader_epoch == partition.leader_epoch):
             return
-        self.remove(partition.topic_partition)
+        self._forget(partition.topic_partition)
         log.info("Moving %s to %s from offset %d on", partition.topic_partition, future.dir, future.log_end_offset)
-        self._moves[partition.topic_partition] = LogMove(partition, partition.leader_epoch, future.high_watermark)
+        self._begin(LogMove(partition, partition.leader_epoch, future.high_watermark))
+
+    def _begin(self, move: LogMove) -> None:
+        self._moves[move.topic_partition] = move
+        insort(self._ready, move.topic_partition)
         self._fill()
 
     def remove(self, topic_partition: TopicPartition) -> None:
         """Stop to fill the partition's future log, which stays as it is."""
+        if self._forget(topic_partition):
+            self._fill()
+
+    def _forget(self, topic_partition: TopicPartition) -> bool:
+        """Remove the move, which may leave room for another; whether there was one."""
         self.failed.discard(topic_partition)
         move = self._moves.pop(topic_partition, None)
-        if move is not None:
-            self._let_flush(move)
-            self._running.discard(move)
-            self._fill()
+        if move is None:
+            return False
+        self._let_flush(move)
+        if move in self._running:
+            self._running.remove(move)
+        elif self._delayed.pop(topic_partition, None) is None:
+            del self._ready[bisect_left(self._ready, topic_partition)]
+        return True
 
     def mark_for_truncation(self, topic_partition: TopicPartition, offset: int) -> None:
         """The current log was truncated to `offset`: truncate the future log as well before the move continues."""
         move = self._moves.get(topic_partition)
         if move is not None:
-            self.remove(topic_partition)
+            self._forget(topic_partition)
             initial_offset = min(offset, move.initial_offset) if move.is_truncating else offset
-            self._moves[topic_partition] = LogMove(move.partition, move.leader_epoch, initial_offset)
-            self._fill()
+            self._begin(LogMove(move.partition, move.leader_epoch, initial_offset))
 
     def shutdown(self) -> None:
         for move in self._moves.values():
             self._let_flush(move)
         self._moves.clear()
         self._running.clear()
+        self._ready.clear()
+        self._delayed.clear()
 
     # The order of moves
 
     def _fill(self) -> None:
-        """Start the next moves that are ready, if there is room, and schedule a wake-up for the others."""
+        """Start the next moves that are ready, if there is room; if there is room left, schedule a wake-up.
+
+        Each change of a move calls this: it must not look at all of them, of which there may be thousands.
+        """
         if self._wake_up is not None:
             self._wake_up.cancel()
             self._wake_up = None
         now_ms = self._environment.clock.monotonic_ms()
-        waiting = sorted(topic_partition for topic_partition, move in self._moves.items() if move not in self._running)
-        for topic_partition in waiting:
-            if len(self._running) >= self._settings.threads:
-                return
-            move = self._moves[topic_partition]
-            if move.ready_at_ms <= now_ms:
-                self._running.add(move)
-                self._continue(move, 0)
-        delays = [move.ready_at_ms - now_ms for move in self._moves.values() if move.ready_at_ms > now_ms]
-        if delays:
-            self._wake_up = self._environment.timer.schedule(min(delays), self._fill)
+        while self._delayed and (first := next(iter(self._delayed.values()))).ready_at_ms <= now_ms:
+            del self._delayed[first.topic_partition]
+            insort(self._ready, first.topic_partition)
+        while self._ready and len(self._running) < self._settings.threads:
+            move = self._moves[self._ready.pop(0)]
+            self._running.add(move)
+            self._continue(move, 0)
+        if self._delayed and len(self._running) < self._settings.threads:
+            delay_ms = next(iter(self._delayed.values())).ready_at_ms - now_ms
+            self._wake_up = self._environment.timer.schedule(delay_ms, self._fill)
 
     def _continue(self, move: LogMove, delay_ms: int) -> None:
         self._environment.timer.schedule(delay_ms, lambda: self._step(move))
 
     def _delay(self, move: LogMove) -> None:
         """Stop this move for `fetch_backoff_ms`; others may run."""
+        if not self._is_current(move):
+            return
         self._let_flush(move)
         move.ready_at_ms = self._environment.clock.monotonic_ms() + self._settings.fetch_backoff_ms
-        self._running.discard(move)
+        self._running.remove(move)
+        self._delayed[move.topic_partition] = move
         self._fill()
 
     def _is_current(self, move: LogMove) -> bool:
@@ -190,7 +215,7 @@ class ReplicaAlterLogDirsManager:
             if move.is_truncating:
                 self._truncate(move, future)
             elif self._quota.is_exceeded and move.held is None:  # with held flushes producers wait, and little is left
-                self._delay(move)
+                self._continue(move, self._settings.fetch_backoff_ms)
             else:
                 self._read(move, current, future)
         except KafkaError as error:

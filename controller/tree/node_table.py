@@ -248,6 +248,7 @@ class NodeTable:
         self._connection.execute("DELETE FROM node WHERE parent = ? AND name = ?", key)
         if (names := self._names.get(parent)) is not None:
             del names[bisect_left(names, key[1])]
+        self._names.pop(path, None)  # a node that had many children
         self._connection.execute(
             "UPDATE node SET num_children = num_children - 1, pzxid = ? WHERE parent = ? AND name = ?",
             (self._zxid, *key_of(parent)),

@@ -336,15 +336,16 @@ class GroupMetadataManager:
     def forget_partitions(self, deleted: Iterable[TopicPartition]) -> None:
         """Topics were deleted: remove the offsets committed for them, and every Empty group that has no offsets.
 
-        The offsets are removed from memory when this returns, because the topics may be created again at once.
-        Tombstones follow in slices.
+        The offsets are removed from memory when this returns, because the topics may be created again at once, and what
+        is committed for them then must stay. Tombstones follow in slices.
         """
         partitions: dict[str, set[int]] = {}
         for topic, index in deleted:
             partitions.setdefault(topic, set()).add(index)
+        topics = partitions.keys()
         affected = deque(
             (group, removed, self._epoch_of(group))
-            for group in self._groups.values()
+            for group in [group for group in self._groups.values() if group.offsets.may_lose(topics)]
             if (removed := group.offsets.remove_topics(partitions)) or _is_without_use(group)
         )
         _log.info(

@@ -64,8 +64,9 @@ class LogDeletions:
         """By the name that the directory still has."""
 
     def delete(self, log: UnifiedLog, on_failure: Callable[[], None] | None = None) -> None:
-        """Close the log, rename its directory, and remove that later. `on_failure`: the directory cannot be renamed,
-        and its log directory is offline.
+        """Close the log, rename its directory, and remove that later. `on_failure`: the directory cannot be renamed, or
+        the sync of its new name fails, and its log directory is offline. It is called before `LogManager.when_durable`
+        calls back.
 
         Raises: KafkaError KAFKA_STORAGE_ERROR for a log of a directory that is offline already.
         """
@@ -155,8 +156,6 @@ class LogDeletions:
         log, log_dir = rename.log, rename.log.log_dir
         if rename.error is not None:
             log_dir.fail(f"Error while renaming {rename.source} to {log.dir}", rename.error)
-            if rename.on_failure is not None:
-                rename.on_failure()
         elif log_dir.is_online:
             log_dir.sync_queue.sync_dir(log_dir.path)
             self._checkpoint(log_dir)
@@ -164,5 +163,7 @@ class LogDeletions:
                 "Log for partition %s is renamed to %s and is scheduled for deletion", log.topic_partition, log.dir
             )
             self.remove_later(log.dir, log_dir)
+        if (on_failure := rename.on_failure) is not None:
+            log_dir.sync_queue.when_durable(lambda _: None if log_dir.is_online else on_failure())
         for callback in rename.waiting:
             callback()

@@ -248,11 +248,20 @@ class GroupOffsets:
                 removed.append(topic_partition)
         return removed
 
+    def may_lose(self, topics: Set[str]) -> bool:
+        """Whether `remove_topics` may remove something, or leave a group that has nothing committed.
+
+        It is asked of all groups at once, of which there may be a million: a no makes no container for an offset.
+        """
+        if self._committed and not self._pending and not self._pending_transactional:
+            return not self._committed.keys().isdisjoint(topics)
+        return True
+
     def remove_topics(self, partitions: Mapping[str, Set[int]]) -> Mapping[str, Collection[int]]:
         """The same for the partitions of deleted topics, and the result by topic.
 
-        This is done for all groups at once. So topics without an offset in this group cost nothing, and the offsets of
-        a topic that is deleted with all its partitions are handed over as they are, to be freed later.
+        This is done for many groups at once. So the offsets of a topic that is deleted with all its partitions are
+        handed over as they are, to be freed later.
         """
         removed: dict[str, Collection[int]] = {}
         for topic in partitions.keys() & self._committed.keys():

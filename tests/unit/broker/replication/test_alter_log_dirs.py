@@ -276,31 +276,6 @@ def test_as_many_move_at_a_time_as_there_are_threads(tmp_path: Path, pool: Defer
     assert [moving.where(other) for other in others] == [1, 1, 1, 1]
 
 
-def test_the_next_in_the_order_of_names_begins_when_one_is_done(tmp_path: Path) -> None:
-    order: list[TopicPartition] = []
-    moving = Moving(tmp_path)
-    others = [TopicPartition("t", 2), TopicPartition("t", 0), TopicPartition("s", 9)]
-    for other in others:
-        moving.lead(other)
-        moving.append(b"x", tp=other)
-    moving.replicas.move_bytes_per_second = -1
-    for other in others:
-        moving.alter(1, other)
-    for _ in range(10):
-        moving.replicas.advance(1)
-    moving.replicas.move_bytes_per_second = 2**63 - 1
-    replace = moving.log_manager.replace_current_with_future
-
-    def noting(tp: TopicPartition) -> UnifiedLog:
-        order.append(tp)
-        return replace(tp)
-
-    moving.log_manager.replace_current_with_future = noting  # type: ignore[method-assign]
-    moving.replicas.advance(1_000)
-    moving.settle()
-    assert order == sorted(others)
-
-
 def test_a_log_that_ends_in_a_gap_waits_for_the_next_record(tmp_path: Path) -> None:
     moving = led(tmp_path)
     moving.replicas.append(batch(b"a", b"b", b"c"))

@@ -89,6 +89,32 @@ def test_the_names_of_many_children_are_read_once(table: NodeTable) -> None:
 
 
 @pytest.mark.parametrize("end", ["release", "undo", "rollback"])
+def test_names_of_a_removed_node_are_not_kept(table: NodeTable, end: str) -> None:
+    names = tuple(f"{number:03}" for number in range(NAMES_KEPT_FROM))
+    table.insert("/many", None, 0)
+    for name in names:
+        table.insert(f"/many/{name}", None, 0)
+    table.commit()
+    table.begin()
+    assert table.names_of_children("/many") == names
+    changes = table.savepoint()
+    for name in names:
+        table.remove(f"/many/{name}")
+    table.remove("/many")
+    assert not table._names
+    if end == "release":
+        table.release()
+        table.insert("/many", None, 0)
+        assert table.names_of_children("/many") == ()
+    elif end == "undo":
+        table.undo(changes)
+        assert table.names_of_children("/many") == names
+    else:
+        table.rollback()
+        assert table.names_of_children("/many") == names
+
+
+@pytest.mark.parametrize("end", ["release", "undo", "rollback"])
 def test_kept_names_are_those_of_the_table(table: NodeTable, end: str) -> None:
     rng = random.Random(3)
     table.insert("/many", None, 0)

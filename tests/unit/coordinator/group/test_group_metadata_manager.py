@@ -17,6 +17,7 @@ from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import ManualClock
 from odradek.timer.sliced_work import IMMEDIATE_STEPS, Wait, run_through
 from odradek.timer.system_timer import SystemTimer
+from tests.support.call_count import counted_calls
 from tests.support.in_process.coordinator_log import InMemoryCoordinatorLog
 
 T0 = TopicPartition("t", 0)
@@ -268,6 +269,19 @@ def test_offsets_of_a_deleted_topic_are_gone_at_once_and_their_tombstones_follow
     world.timer.advance()
     tombstones = records_of(world)[written:]
     assert tombstones == [(offset_commit_key(group.group_id, T0), None) for group in groups]
+
+
+def test_a_group_without_an_offset_of_a_deleted_topic_costs_a_few_calls() -> None:
+    """All groups of the broker are asked in one turn of the event loop."""
+    world = World()
+    calls = []
+    for count in (100, 200):
+        for number in range(count):
+            world.commit(world.groups.get_or_create(f"g{number}"), U0)
+        with counted_calls() as counted:
+            world.groups.forget_partitions([T0, T1])
+        calls.append(counted.calls)
+    assert calls[1] - calls[0] <= 3 * 100
 
 
 def test_a_deleted_topic_takes_groups_without_offsets_with_it() -> None:

@@ -119,18 +119,34 @@ def test_a_deleted_segment_of_a_deleted_log_is_not_looked_for_in_the_next_log(tm
     assert removed.exists()
 
 
-def test_a_failed_rename_takes_the_directory_offline(tmp_path: Path) -> None:
-    fs = FaultyFileSystem(kinds=frozenset({"rename"}), failure=io_error)
+@pytest.mark.parametrize("what", ["rename", "sync"])
+def test_a_failed_rename_takes_the_directory_offline(tmp_path: Path, what: str) -> None:
+    """Also one that a loss of power may undo: the log would be back."""
+    fs = FaultyFileSystem(kinds=frozenset({what}), failure=io_error)
     deleting = Deleting(tmp_path, fs)
     failed: list[str] = []
     fs.fail_at = fs.count + 1
     deleting.manager.async_delete(A0, on_failure=lambda: failed.append("a-0"))
     assert failed == []
+    failed_by_then: list[list[str]] = []
+    deleting.manager.when_durable(lambda _: failed_by_then.append([*failed]))
     deleting.pool.run_all()
     assert failed == ["a-0"]
+    assert failed_by_then == [["a-0"]]
     assert not deleting.manager.live_log_dirs
     deleting.manager.when_durable(deleting.durable.append)
     assert isinstance(deleting.durable[0], OSError)
+
+
+def test_a_directory_that_fails_before_the_rename_has_not_lost_its_log(tmp_path: Path) -> None:
+    deleting = Deleting(tmp_path)
+    failed: list[str] = []
+    log = deleting.manager.async_delete(A0, on_failure=lambda: failed.append("a-0"))
+    assert log is not None
+    log.log_dir.fail("a write has failed", OSError("failed"))
+    assert failed == []
+    deleting.pool.run_all()
+    assert failed == ["a-0"]
 
 
 def test_a_log_of_an_offline_directory_is_closed_and_keeps_its_name(tmp_path: Path) -> None:

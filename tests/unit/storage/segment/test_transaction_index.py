@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import tracemalloc
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given
@@ -10,8 +13,15 @@ from hypothesis import strategies as st
 
 from odradek.storage.disk.file_system import OsFileSystem
 from odradek.storage.disk.open_files import OpenFiles
-from odradek.storage.segment.transaction_index import ENTRY, AbortedTxn, CorruptIndexError, TransactionIndex
+from odradek.storage.segment.transaction_index import (
+    ENTRIES_A_READ,
+    ENTRY,
+    AbortedTxn,
+    CorruptIndexError,
+    TransactionIndex,
+)
 from tests.support.disks.faulty_disk import FaultyFileSystem, disk_full
+from tests.support.disks.open_descriptors import open_below
 
 ABORTED = [
     AbortedTxn(1, 0, 10, 5),
@@ -55,10 +65,11 @@ def test_collect(
 
 @given(st.integers(0, 60), st.integers(1, 60))
 def test_collect_overlaps_and_nothing_else(fetch_offset: int, size: int) -> None:
-    index = TransactionIndex("/nonexistent/0.txnindex", 0, OsFileSystem(), OpenFiles())
-    index._content = bytearray(b"".join(ENTRY.pack(0, *aborted) for aborted in ABORTED))
-    upper = fetch_offset + size
-    found, _ = index.collect(fetch_offset, upper)
+    with TemporaryDirectory() as directory:
+        index = TransactionIndex(f"{directory}/0.txnindex", 0, OsFileSystem(), OpenFiles())
+        index.append(*ABORTED)
+        upper = fetch_offset + size
+        found, _ = index.collect(fetch_offset, upper)
     assert found == [a for a in ABORTED if a.last_offset >= fetch_offset and a.first_offset < upper]
 
 
@@ -71,6 +82,63 @@ def test_truncation_and_reopening(index: TransactionIndex, tmp_path: Path) -> No
     assert list(TransactionIndex(index.path, 0, OsFileSystem(), OpenFiles())) == ABORTED[:3]
     index.clear()
     assert not Path(index.path).exists()
+    index.append(ABORTED[0])
+    assert list(index) == ABORTED[:1]
+
+
+def many(count: int) -> list[AbortedTxn]:
+    return [AbortedTxn(number, 3 * number, 3 * number + 1, 3 * number + 2) for number in range(count)]
+
+
+def test_a_fetch_reads_the_few_entries_that_it_needs(index: TransactionIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither memory nor the time on the event loop grows with the aborted transactions that a log retains."""
+    written = many(20_000)
+    index.append(*written)
+    pread = os.pread
+    sizes: list[int] = []
+
+    def counted(fd: int, size: int, position: int) -> bytes:
+        sizes.append(size)
+        return pread(fd, size, position)
+
+    monkeypatch.setattr(os, "pread", counted)
+    assert index.collect(30_000, 30_005) == (written[10_000:10_002], True)
+    assert sum(sizes) <= 5_000
+    sizes.clear()
+    assert index.collect(3 * len(written), 3 * len(written) + 1) == ([], False)
+    assert not sizes, "nothing in it ends so late: the file is not even opened"
+    tracemalloc.start()
+    try:
+        assert len(index.collect(0, 600)[0]) == 200
+        kept, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 5_000
+    assert peak < 200_000
+    assert not open_below(Path(index.path).parent)
+
+
+def test_more_entries_than_one_read_gives(index: TransactionIndex) -> None:
+    written = many(3 * ENTRIES_A_READ + 1)
+    index.append(*written)
+    assert list(index) == written
+    assert index.collect(0, 10_000) == (written, False)
+    index.truncate_to(3 * ENTRIES_A_READ)
+    assert list(index) == written[:ENTRIES_A_READ]
+    index.append(written[-1])
+    assert list(index) == [*written[:ENTRIES_A_READ], written[-1]]
+
+
+@pytest.mark.parametrize("size", [0, 40, None])
+def test_entries_that_have_gone_are_not_taken_for_none(index: TransactionIndex, size: int | None) -> None:
+    """A reader of committed data would get aborted records."""
+    index.append(*ABORTED)
+    if size is None:
+        Path(index.path).unlink()
+    else:
+        os.truncate(index.path, size)
+    with pytest.raises(CorruptIndexError):
+        index.collect(0, 100)
 
 
 def test_markers_must_increase(index: TransactionIndex) -> None:

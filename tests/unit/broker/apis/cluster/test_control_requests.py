@@ -18,6 +18,7 @@ from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage.disk.file_system import OsFileSystem
 from odradek.timer.sliced_work import SLICE_MS
 from tests.support.in_process.in_process_broker import InProcessBroker, in_process_broker, no_bugs_logged
 from tests.support.wire.requests import build
@@ -246,6 +247,26 @@ def test_deleted_replica_is_gone(broker: InProcessBroker, version: int) -> None:
     assert (response.error_code, stopped(response)) == (NONE, [("x", 0, NONE)])  # type: ignore[attr-defined]
     assert broker.services.replica_manager.hosted(TP) is None
     assert broker.services.log_manager.get_log(TP) is None
+
+
+def test_a_deletion_that_is_not_durable_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The controller would take the topic for deleted, and after a loss of power the log would be there again."""
+    dirs = {"log.dirs": f"{tmp_path / 'a'},{tmp_path / 'b'}"}
+    with in_process_broker(tmp_path, dirs) as broker, no_bugs_logged():
+        broker.call(leader_and_isr(7), 7)
+        log = broker.services.log_manager.get_log(TP)
+        assert log is not None
+        log_dir = log.log_dir
+        sync_dir = OsFileSystem.sync_dir
+
+        def sync(self: OsFileSystem, path: str) -> None:
+            if path == log_dir.path:
+                raise OSError(5, "Input/output error")
+            sync_dir(self, path)
+
+        monkeypatch.setattr(OsFileSystem, "sync_dir", sync)
+        assert stopped(broker.call(stop_replica(4), 4)) == [("x", 0, ErrorCode.KAFKA_STORAGE_ERROR)]
+        assert not log_dir.is_online
 
 
 def test_stopped_replica_that_is_not_deleted_keeps_its_log(broker: InProcessBroker) -> None:

@@ -226,6 +226,19 @@ def test_partitions_of_deleted_topics_go_with_what_is_under_way_in_them() -> Non
     assert list(offsets) == [U0]
 
 
+def test_only_offsets_that_may_go_are_looked_at() -> None:
+    offsets = GroupOffsets()
+    assert offsets.may_lose({"t"}), "a group without any may go itself"
+    commit(offsets, T0, at(5), 0)
+    assert (offsets.may_lose({"t", "v"}), offsets.may_lose({"u", "v"})) == (True, False)
+    offsets.prepare_commit({U0: at(6)})
+    assert offsets.may_lose({"u"})
+    offsets.commit_failed(U0, at(6))
+    assert not offsets.may_lose({"u"})
+    offsets.prepare_transactional_commit(7, {U0: at(6)})
+    assert offsets.may_lose({"u"})
+
+
 def test_a_topic_that_is_deleted_whole_is_removed_without_a_call_for_each_partition() -> None:
     calls = []
     for count in (1, 100):
