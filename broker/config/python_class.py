@@ -2,8 +2,8 @@
 
 The path is `package.module:Class` or `package.module.Class`. The module must be importable by the broker's interpreter:
 installed into its environment, or in a directory of PYTHONPATH. Importing a module runs its code in the broker, so that
-a path may come from the configuration file, the environment or the command line only. The keys are read-only:
-AlterConfigs refuses them.
+a path may come from the configuration file, the environment or the command line only. AlterConfigs refuses it, also
+for `principal.builder.class`, the one key that is not read-only.
 
 Kafka: AbstractConfig.getConfiguredInstance.
 """

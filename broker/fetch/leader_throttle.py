@@ -40,3 +40,8 @@ class LeaderThrottle:
     def record(self, size_in_bytes: int) -> None:
         """Count bytes of throttled partitions that are sent to a follower."""
         self._quota.record(size_in_bytes)
+
+    @property
+    def bytes_per_second(self) -> float:
+        """Of throttled partitions, to followers."""
+        return self._quota.bytes_per_second

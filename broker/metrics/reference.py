@@ -50,8 +50,11 @@ you trust.
   type are left out.
 
 [Performance](performance.md#metrics) has the cost of metrics. Metrics of Apache Kafka that have no meaning here are
-listed [below](#without-a-meaning-here). Each other MBean of a broker in ZooKeeper mode has its rows; of the many
-attributes of `socket-server-metrics` there are those of connections and authentications.
+listed [below](#without-a-meaning-here). Each other MBean of a broker in ZooKeeper mode has its rows, except those that
+come and go: `replica-fetcher-metrics` and `kafka-server-controlled-shutdown-metrics`, also figures of Java's network
+client, and `remainingLogsToRecover` and `remainingSegmentsToRecover`, because the endpoint opens when the logs are
+loaded. Of the many attributes of `socket-server-metrics` there are those of connections and authentications, and
+`ControllerMutation` has no `tokens`.
 
 [monitoring/](monitoring/) has a dashboard for Grafana and alert rules for Prometheus; both were tried with
 Prometheus 2.42 (`tests/soak/consoles/test_prometheus_soak.py`). Times are measured for a

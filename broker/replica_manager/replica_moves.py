@@ -65,6 +65,11 @@ class ReplicaMoves:
         """How many records each future log lacks."""
         return self._mover.lags()
 
+    @property
+    def bytes_per_second(self) -> float:
+        """What all moves copied."""
+        return self._mover.bytes_per_second
+
     def prepare(self, topic_partition: TopicPartition, path: str, done: Callable[[], None]) -> None:
         """Make the files of the future log that `alter` will create, without waiting for the disk; then call `done`."""
         hosted = self._partitions.hosted(topic_partition)

@@ -247,6 +247,11 @@ class ReplicaAlterLogDirsManager:
             if current is not None and future is not None:
                 yield max(0, current.log_end_offset - future.log_end_offset)
 
+    @property
+    def bytes_per_second(self) -> float:
+        """What all moves copied."""
+        return self._quota.bytes_per_second
+
     # Truncation
 
     def _truncate(self, move: LogMove, future: UnifiedLog) -> None:

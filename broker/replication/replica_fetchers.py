@@ -93,6 +93,11 @@ class ReplicaFetcherManager:
         self._end_idle()
 
     @property
+    def throttled_bytes_per_second(self) -> float:
+        """What all fetchers received of throttled partitions."""
+        return self._settings.fetcher.quota.bytes_per_second
+
+    @property
     def running(self) -> list[tuple[EndPoint, ReplicaFetcher]]:
         """The fetchers, each with the listener of its leader."""
         return list(self._fetchers.values())

@@ -155,6 +155,19 @@ class GroupCoordinator:
         return self._groups.expired_offsets
 
     @property
+    def offset_commits(self) -> int:
+        """Commits of one or more offsets that were written, since the start.
+
+        Kafka: GroupMetadataManager.offsetCommitsSensor.
+        """
+        return self._groups.offset_commits
+
+    @property
+    def deleted_offsets(self) -> int:
+        """Offsets that OffsetDelete removed, since the start. Kafka: GroupCoordinator.offsetDeletionSensor."""
+        return self._offsets.deleted_offsets
+
+    @property
     def ownership(self) -> PartitionOwnership:
         """The partitions of `__consumer_offsets` that this broker coordinates."""
         return self._groups.ownership

@@ -94,6 +94,8 @@ class GroupMetadataManager:
         self.is_active = False
         self.expired_offsets = 0
         """Offsets that were removed because of their age, since the start."""
+        self.offset_commits = 0
+        """Commits of one or more offsets that were written, since the start."""
         self.observer: GroupObserver | None = None
         self._groups: dict[str, GroupMetadata] = {}
         self._groups_of_partition: dict[int, dict[str, GroupMetadata]] = {}
@@ -224,7 +226,9 @@ class GroupMetadataManager:
                     self._offsets_appended(group, accepted, base_offset, producer)
                 else:
                     self._offsets_failed(group, accepted, producer)
-            if error != _E.NONE:
+            if error == _E.NONE:
+                self.offset_commits += 1
+            else:
                 _log.debug("Offset commit of group %s failed: %s", group.group_id, error.name)
             finish(OFFSET_APPEND_ERRORS.get(error, error))
 

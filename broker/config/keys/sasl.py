@@ -51,7 +51,8 @@ SASL_KEYS: Final = (
         ConfigType.CLASS,
         DEFAULT_PRINCIPAL_BUILDER,
         Importance.MEDIUM,
-        "Python class that names clients (docs/security.md), also with the prefix listener.name.<listener>.",
+        "Python class that names clients (docs/security.md), also with the prefix listener.name.<listener>. While the "
+        "broker runs, only the default can be set.",
         PythonClassPath(),
         update_mode=UpdateMode.PER_BROKER,
     ),

@@ -100,6 +100,18 @@ GROUP_FAMILIES: Final = (
         lambda view: view.services.group_coordinator.expired_offsets,
         mbean="kafka.server:type=group-coordinator-metrics#offset-expiration-count",
     ),
+    gauge(
+        "kafka_server_group_coordinator_metrics_offset_commit_count",
+        "Commits of one or more offsets that were written, also in transactions.",
+        lambda view: view.services.group_coordinator.offset_commits,
+        mbean="kafka.server:type=group-coordinator-metrics#offset-commit-count",
+    ),
+    gauge(
+        "kafka_server_group_coordinator_metrics_offset_deletion_count",
+        "Committed offsets that clients removed with OffsetDelete.",
+        lambda view: view.services.group_coordinator.deleted_offsets,
+        mbean="kafka.server:type=group-coordinator-metrics#offset-deletion-count",
+    ),
     _of_loads(
         "group",
         "max",

@@ -1,6 +1,6 @@
 """Metrics of the replicas of this broker: in all, and of each partition.
 
-Kafka: ReplicaManager, Partition, UnifiedLog, ReplicaFetcherManager, FetcherLagMetrics.
+Kafka: ReplicaManager, Partition, UnifiedLog, ReplicaFetcherManager, FetcherLagMetrics, ReplicationQuotaManager.
 """
 
 from __future__ import annotations
@@ -182,6 +182,19 @@ def _fetched(value: Callable[[tuple[int, int]], int]) -> Callable[[View], Iterat
     return read
 
 
+# Quotas of replication
+
+
+def _of_quota(kind: str, description: str, read: Callable[[View], float]) -> Family:
+    name = f"kafka_server_{kind.lower()}_byte_rate"
+    return gauge(name, description, read, mbean=f"kafka.server:type={kind}#byte-rate")
+
+
+def _throttled_of_followers(view: View) -> float:
+    fetchers = view.services.replica_manager.fetchers
+    return fetchers.throttled_bytes_per_second if isinstance(fetchers, ReplicaFetcherManager) else 0
+
+
 REPLICA_FAMILIES: Final = (
     _of_manager("PartitionCount", "Partitions that this broker hosts.", lambda view: len(view.partitions)),
     _of_manager("LeaderCount", "Partitions that this broker leads.", lambda view: len(view.leaders)),
@@ -286,6 +299,21 @@ REPLICA_FAMILIES: Final = (
         "Bytes that this broker fetched from a leader.",
         _fetched(lambda counts: counts[1]),
         mbean="kafka.server:type=FetcherStats,name=BytesPerSec,clientId=,brokerHost=,brokerPort=",
+    ),
+    _of_quota(
+        "LeaderReplication",
+        "Bytes per second of throttled partitions that this broker sends to followers.",
+        lambda view: view.services.replica_manager.reads.throttle.bytes_per_second,
+    ),
+    _of_quota(
+        "FollowerReplication",
+        "Bytes per second of throttled partitions that this broker fetches from leaders.",
+        _throttled_of_followers,
+    ),
+    _of_quota(
+        "AlterLogDirsReplication",
+        "Bytes per second of logs that move to another directory.",
+        lambda view: view.services.replica_manager.moves.bytes_per_second,
     ),
     _of_partitions("UnderReplicated", "1 if led here and a replica is not in sync.", _is_under_replicated),
     _of_partitions("UnderMinIsr", "1 if led here and fewer replicas are in sync than needed.", _is_under_min_isr),

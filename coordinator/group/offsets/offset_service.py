@@ -59,7 +59,7 @@ FIRST_ABORTABLE_VERSION = 4
 class OffsetService:
     """Serves the four requests. Without a tree, version 0 (offsets in ZooKeeper) is not supported."""
 
-    __slots__ = ("_clock", "_groups", "_sessions", "_tree", "_verify_transaction")
+    __slots__ = ("_clock", "_groups", "_sessions", "_tree", "_verify_transaction", "deleted_offsets")
 
     def __init__(
         self,
@@ -75,6 +75,8 @@ class OffsetService:
         """Makes answers that had to wait for the tree."""
         self._tree = tree
         self._verify_transaction = verify_transaction
+        self.deleted_offsets = 0
+        """Offsets that OffsetDelete removed, since the start."""
 
     def commit(self, context: GroupRequestContext, request: OffsetCommitRequest, respond: Respond[Outcome]) -> Steps:
         """Encode the records in steps; then validate and append in one step, so that the group does not change between.
@@ -250,7 +252,7 @@ class OffsetService:
         }
         deletable = [key for key, verdict in outcome.items() if verdict == ErrorCode.NONE]
         if deletable:
-            self._groups.remove_offsets(group, group.offsets.remove(deletable))
+            self.deleted_offsets += self._groups.remove_offsets(group, group.offsets.remove(deletable))
         found: dict[str, list[OffsetDeleteResponsePartition]] = {}
         for number, (key, error) in enumerate(outcome.items(), 1):
             answer = OffsetDeleteResponsePartition(partition_index=key.partition, error_code=error)

@@ -15,13 +15,16 @@ def test_groups_are_counted_by_state(broker: InProcessBroker, scraped: ScrapedBr
     groups = broker.services.group_coordinator._groups
     for number, state in enumerate((GroupState.STABLE, GroupState.STABLE, GroupState.PREPARING_REBALANCE)):
         groups.get_or_create(f"g{number}").lifecycle = GroupLifecycle(broker.clock, state)
-    groups.expired_offsets = 4
+    groups.expired_offsets, groups.offset_commits = 4, 5
+    broker.services.group_coordinator._offsets.deleted_offsets = 6
     found = scraped.scrape()
     assert found.value(f"{MANAGER}numgroups") == 3
     assert found.value(f"{MANAGER}numgroupsstable") == 2
     assert found.value(f"{MANAGER}numgroupspreparingrebalance") == 1
     assert found.value(f"{MANAGER}numgroupscompletingrebalance") == found.value(f"{MANAGER}numgroupsempty") == 0
     assert found.value("kafka_server_group_coordinator_metrics_offset_expiration_count") == 4
+    assert found.value("kafka_server_group_coordinator_metrics_offset_commit_count") == 5
+    assert found.value("kafka_server_group_coordinator_metrics_offset_deletion_count") == 6
 
 
 @pytest.mark.parametrize("coordinator", ["group", "transaction"])

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from odradek.broker.metrics.families.replica_families import LATE_TRANSACTION_BUFFER_MS
+from odradek.broker.replication.replica_fetchers import ReplicaFetcherManager
 from odradek.controller.model.leader_and_isr import LeaderAndIsr
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
@@ -41,6 +42,20 @@ def test_moves_between_directories(
     assert found.value("kafka_server_replicaalterlogdirsmanager_maxlag", clientId="ReplicaAlterLogDirs") == 8
     failed = "kafka_server_replicaalterlogdirsmanager_failedpartitionscount"
     assert found.value(failed, clientId="ReplicaAlterLogDirs") == 1
+
+
+def test_rates_of_the_quotas_of_replication(broker: InProcessBroker, scraped: ScrapedBroker) -> None:
+    replicas = broker.services.replica_manager
+    assert isinstance(replicas.fetchers, ReplicaFetcherManager)
+    kinds = ("leader", "follower", "alterlogdirs")
+    found = scraped.scrape()
+    assert [found.value(f"kafka_server_{kind}replication_byte_rate") for kind in kinds] == [0, 0, 0]
+    replicas.reads.throttle.record(1_000)
+    replicas.fetchers._settings.fetcher.quota.record(2_000)
+    replicas.moves._mover._quota.record(3_000)
+    found = scraped.scrape()
+    rates = [found.value(f"kafka_server_{kind}replication_byte_rate") for kind in kinds]
+    assert rates == [1_000, 2_000, 3_000], "of one window, a second"
 
 
 def test_a_partition_with_a_dead_follower_is_under_replicated_and_below_its_minimum(

@@ -5,6 +5,12 @@ import pytest
 from odradek.coordinator.group.context import GroupRequestContext
 from odradek.coordinator.ports import TransactionalProducer
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+)
 from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -128,3 +134,20 @@ def test_a_group_that_is_none_is_not_verified() -> None:
     transcript = Transcript()
     transcript.run("txn-commit p group=none t-0:1")
     assert transcript.verifier.asked == []
+
+
+def test_written_commits_and_deleted_offsets_are_counted() -> None:
+    """A commit counts once, however many offsets it has; of a deletion each offset that was there."""
+    transcript = Transcript()
+    transcript.run("commit c t-0:5 t-1:6")
+    transcript.run("commit c t-0:7 gen=3")
+    transcript.run("commit c")
+    coordinator = transcript.coordinator
+    assert coordinator.offset_commits == 1, "neither the one that was refused nor the one of nothing"
+    partitions = [OffsetDeleteRequestPartition(partition_index=index) for index in range(5)]
+    topics = [OffsetDeleteRequestTopic(name="t", partitions=partitions)]
+    answers: list[OffsetDeleteResponse] = []
+    request = OffsetDeleteRequest(group_id="g", topics=topics)
+    run_through(coordinator.delete_offsets(GroupRequestContext("c", "h", 0), request, answers.append))
+    assert [answer.error_code for answer in answers] == [ErrorCode.NONE]
+    assert coordinator.deleted_offsets == 2
