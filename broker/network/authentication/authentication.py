@@ -209,12 +209,17 @@ class Authentication:
             self._owner.in_background(self._answer_later(ctx, answer))
 
     async def _answer_later(self, ctx: RequestContext, answer: Awaitable[bytes | None]) -> None:
+        work = ctx.work
+        assert work is not None, "the connection has begun it"
+        work.begin()
         try:
             token = await answer
         except Exception as error:  # noqa: BLE001 - as in `_receive`
             self._refuse(ctx, error)
         else:
             self._answer(ctx, token)
+        finally:
+            work.end()
 
     def _refuse(self, ctx: RequestContext, error: Exception) -> None:
         """End the connection; at once and without counting it, unless the authentication has failed.
