@@ -2,7 +2,7 @@
 
 They are fetched at the start, again when they are older than the refresh time, and when a token has an unknown key id
 (each id once a minute). A failed fetch leaves the keys as they are and is repeated after a backoff. Until the first one
-succeeds every token is refused.
+succeeds every token is refused. One listener fetches at a time, so servers that do not answer hold one thread.
 
 Kafka: RefreshingHttpsJwks, RefreshingHttpsJwksVerificationKeyResolver.
 """
