@@ -246,7 +246,8 @@ class Dispatcher:
                 ctx.times, ctx.counter = times, counter
                 ctx.takes_bytes = self._observer is None
                 connection.begin(ctx)
-                work = self._decode_and_handle(connection, route, ctx, frame, position)
+                assert ctx.work is not None, "the connection has begun it"
+                work = ctx.work.until_done(self._decode_and_handle(connection, route, ctx, frame, position))
                 if times is not None:
                     times.end_step()
                     work = timed_steps(times, work)
@@ -361,6 +362,8 @@ class Dispatcher:
             else:
                 ctx.memory = None
         steps = self._in_steps(ctx, request, work, memory)
+        if ctx.work is not None:
+            steps = ctx.work.until_done(steps)
         if ctx.times is not None:
             ctx.times.is_in_slices = True
             steps = timed_steps(ctx.times, steps)

@@ -1,8 +1,9 @@
 """Validates in worker processes the records whose validation would hold the event loop up.
 
 That is mostly recompression, where `compression.type` of the topic is not the producer's codec. A request waits for it
-before its append, so its connection takes up no other request meanwhile: the order of a producer's batches stays, and a
-connection has at most one job here. Everything that depends on the state of the log is checked at the append.
+before its append, so its connection takes up no other request meanwhile: the order of a producer's batches stays, and
+an open connection has at most one job here. The network layer bounds those of closed ones. Everything that depends on
+the state of the log is checked at the append.
 
 Invariants: at most `WORKERS` jobs run at a time, the others wait as views of their frames in the order of arrival;
 `done` is called once for each job; a job whose worker dies is done once more, and then refused.

@@ -287,7 +287,7 @@ def open_batch(opening: Opening, report: Callable[[object], None]) -> OpenedBatc
 
 class LongLookups:
     """The batches that worker processes open, of all lookups of one broker: at most `WORKERS` at a time, the others
-    wait. A connection has one at most.
+    wait. An open connection has one at most, and the network layer bounds those of closed ones.
     """
 
     __slots__ = ("_running", "_waiting", "_workers")

@@ -128,7 +128,8 @@ NETWORK_KEYS: Final = (
         ConfigType.INT,
         "500",
         Importance.HIGH,
-        "Requests that may wait for a handler in Apache Kafka. Here none wait: a request is handled when it is read.",
+        "Connections of one listener that are closed while there is work on their requests. A listener with so many "
+        "accepts no one until there are fewer. In Apache Kafka: requests that wait for a handler.",
         at_least(1),
     ),
     BrokerConfigKey(

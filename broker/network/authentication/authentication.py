@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.network.requests.request import RequestContext
 from odradek.broker.network.sockets.close_reason import CloseReason
-from odradek.broker.security.sasl.mechanisms import enabled_mechanisms
+from odradek.broker.security.sasl.mechanisms import OneAtATime, enabled_mechanisms
 from odradek.broker.security.sasl.ports import SaslError
 from odradek.broker.security.sasl.server_authenticator import (
     AuthenticationFailed,
@@ -76,7 +76,7 @@ class Authentications:
         self.clock: Clock = parts.clock
         self.timer = timer
         self.in_background = in_background
-        self._parts = parts
+        self._parts = parts._replace(fetch_pool=OneAtATime(parts.io_pool))
         self._answer_versions = answer_versions
         self._answer_unsupported_versions = answer_unsupported_versions
         self._listeners: dict[str, _Listener] = {}
@@ -209,12 +209,17 @@ class Authentication:
             self._owner.in_background(self._answer_later(ctx, answer))
 
     async def _answer_later(self, ctx: RequestContext, answer: Awaitable[bytes | None]) -> None:
+        work = ctx.work
+        assert work is not None, "the connection has begun it"
+        work.begin()
         try:
             token = await answer
         except Exception as error:  # noqa: BLE001 - as in `_receive`
             self._refuse(ctx, error)
         else:
             self._answer(ctx, token)
+        finally:
+            work.end()
 
     def _refuse(self, ctx: RequestContext, error: Exception) -> None:
         """End the connection; at once and without counting it, unless the authentication has failed.

@@ -37,7 +37,7 @@ from odradek.broker.network.connection.unread_tls import unread_tls_bytes
 from odradek.broker.network.frames.frame_assembler import FrameAssembler, FrameSizeError
 from odradek.broker.network.frames.large_frame_receiver import LargeFrameReceiver
 from odradek.broker.network.frames.memory_pool import ConnectionMemory
-from odradek.broker.network.requests.large_requests import keeping_place
+from odradek.broker.network.requests.large_requests import ConnectionWork, keeping_place
 from odradek.broker.network.requests.request import MAX_PIPELINED_REQUESTS, drop_from, may_follow
 from odradek.broker.network.requests.request_observer import complete_all
 from odradek.broker.network.requests.throttles import Throttles
@@ -86,6 +86,7 @@ class Connection(asyncio.Protocol):
         "_sender",
         "_sending",
         "_transport",
+        "_work",
         "authentication",
         "client_host",
         "client_port",
@@ -115,19 +116,18 @@ class Connection(asyncio.Protocol):
         pool = owner.memory_pool
         memory = None if pool is None else ConnectionMemory(pool, self._may_take_memory, self._process)
         self._frames = FrameAssembler(max_frame_bytes, owner.frame_buffers, memory)
-        self._next_frame: memoryview | None = None
-        """A whole frame that may not be dispatched yet."""
+        self._next_frame: memoryview | None = None  # a whole one that may not be dispatched yet
         self._in_flight: deque[RequestContext] = deque()
         """Requests that are dispatched and whose response is not sent, oldest first."""
         self._in_flight_bytes = 0
         self._is_processing = self._is_reading_paused = self._is_scheduled = False
-        self._has_ended = False
-        """Nothing more will be received."""
+        self._has_ended = False  # nothing more will be received
         self._reset: str | None = None
         """The error of a reset, while earlier requests are still being applied."""
         self._sending: list[RequestContext] = []
         """Observed requests whose response is handed to the sender and perhaps not sent."""
         self.throttles = Throttles(self._process)
+        self._work = ConnectionWork(owner.abandoned, listener_name)
         self.last_active_ms = owner.clock.monotonic_ms()
         """Monotonic time of the last bytes received or sent; of the acceptance while there were none."""
         self._idle_task: TimerTask | None = None
@@ -207,6 +207,7 @@ class Connection(asyncio.Protocol):
         self._in_flight.append(ctx)
         self._in_flight_bytes += ctx.size
         ctx.memory, self._frames.frame_memory = self._frames.frame_memory, None
+        ctx.work = self._work
 
     def complete(self, ctx: RequestContext, response: Response | None) -> None:
         """Send the response as soon as the earlier ones are sent."""
@@ -445,9 +446,9 @@ class Connection(asyncio.Protocol):
         self.throttles.close()
         self._in_flight.clear()
         self._next_frame = None
-        self._frames.close()
-        self._frames = FrameAssembler(0)
+        self._frames.discard()
         self._sender = None
+        self._work.connection_closed()
         self._owner.connection_closed(self, reason, self._close_detail)
 
     def _report_sent(self, sender: ResponseSender) -> None:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from odradek.broker.network.frames.frame_buffers import FrameBuffers
     from odradek.broker.network.frames.memory_pool import MemoryPool
+    from odradek.broker.network.requests.large_requests import AbandonedRequests
     from odradek.broker.network.responses.response_sender import SentBytes
     from odradek.broker.network.sockets.close_reason import CloseReason
     from odradek.broker.network.sockets.direct_socket import DirectSocket
@@ -48,6 +49,7 @@ class ConnectionOwner(Protocol[ConnectionT]):
     frame_buffers: FrameBuffers
     memory_pool: MemoryPool | None
     sent_bytes: SentBytes | None
+    abandoned: AbandonedRequests
 
     @property
     def priorities(self) -> Priorities[ConnectionT]: ...

@@ -4,8 +4,9 @@ Opening and accepting are separate steps. The ports are bound before other parts
 start early. Clients are accepted when the broker can serve them; until then they wait in the kernel's queue.
 
 In Apache Kafka `queued.max.requests` limits the queue between network threads and request handlers. Here a request is
-handled where it is read, so there is no such queue; `connection.py` limits the waiting requests of a connection, and
-`memory_pool.py` the bytes of all that are being received or handled.
+handled where it is read, and `connection.py` limits the waiting requests of a connection. So the setting limits those
+that outlive their connections: a listener with so many accepts no one (`AbandonedRequests`). `memory_pool.py` limits
+the bytes of all that are being received or handled.
 
 Kafka: SocketServer.
 """
@@ -29,6 +30,7 @@ from odradek.broker.network.listeners.acceptor import Acceptor
 from odradek.broker.network.listeners.connection_quotas import ConnectionPriorities, ConnectionQuotas
 from odradek.broker.network.listeners.rate_limited_log import RateLimitedLog
 from odradek.broker.network.listeners.throttled_sockets import ThrottledSockets
+from odradek.broker.network.requests.large_requests import AbandonedRequests
 from odradek.broker.network.sockets.close_reason import CloseReason
 from odradek.broker.network.sockets.direct_socket import DirectSocket, DuplicatedSocket
 from odradek.broker.network.sockets.listening_socket import (
@@ -117,6 +119,7 @@ class SocketServer:
         self._timer = timer
         self._quotas = ConnectionQuotas(config, clock, io_pool)
         self.priorities: ConnectionPriorities[Connection] = ConnectionPriorities()
+        self.abandoned = AbandonedRequests(self._resume_acceptors)
         self._throttled = ThrottledSockets(timer, self.fd_limit)
         self._log = RateLimitedLog(logger, clock)
         self._acceptors: dict[str, Acceptor] = {}
@@ -212,8 +215,7 @@ class SocketServer:
         """Accept waiting clients, or close the connections beyond `max.connections`; resolve changed overrides."""
         self._quotas.overrides_changed()
         self._close_excess()
-        for acceptor in self._acceptors.values():
-            acceptor.resume_if_limited()
+        self._resume_acceptors()
 
     def accept_rates(self) -> tuple[float, dict[str, float]]:
         """The connections per second that were accepted: of the broker as its limit counts them, and by listener."""
@@ -327,6 +329,8 @@ class SocketServer:
     # -- for the acceptors
 
     def may_accept(self, listener_name: str) -> bool:
+        if self.abandoned.of(listener_name) >= self._config.queued_max_requests:
+            return False
         return self._quotas.may_accept(listener_name)
 
     def record_connection(self, listener_name: str) -> int:
@@ -424,11 +428,15 @@ class SocketServer:
         host = self.connections.pop(connection, None)
         if host is not None:
             self._quotas.release(host, connection.listener_name)
-            for acceptor in self._acceptors.values():
-                acceptor.resume_if_limited()
+            self._resume_acceptors()
         self._dropped.discard(connection)
         if self._all_dropped is not None and not self._dropped and not self._all_dropped.done():
             self._all_dropped.set_result(None)
+
+    def _resume_acceptors(self) -> None:
+        """Accept waiting clients for which there is room."""
+        for acceptor in self._acceptors.values():
+            acceptor.resume_if_limited()
 
     def _close_excess(self) -> None:
         """Close connections of clients beyond `max.connections`."""

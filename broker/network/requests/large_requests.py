@@ -1,8 +1,11 @@
-"""How many bytes of large requests are in memory as values at a time.
+"""How many bytes of large requests are in memory as values at a time, and which requests outlive their connections.
 
 The arrays of one megabyte become values of up to 64 MB, and so may those of the response. Requests of different
 connections are handled in turns, so all of them would be in memory at once. Those above the limit wait as they have
 arrived, undecoded.
+
+Work on a request goes on when its connection is closed, as in Apache Kafka. A client can open the next connection then,
+so what waits is not bounded by the connections that are open: `AbandonedRequests` counts the rest.
 """
 
 from __future__ import annotations
@@ -100,3 +103,66 @@ class LargeRequests:
 
     def _has_room(self, size: int) -> bool:
         return not self._bytes or self._bytes + size <= LARGE_REQUESTS_BYTES
+
+
+class AbandonedRequests:
+    """Closed connections with work left on their requests, by listener. `on_ended` is called when there is one less.
+
+    Apache Kafka reads no further request while `queued.max.requests` wait, of clients that are gone or not.
+    """
+
+    __slots__ = ("_by_listener", "_on_ended")
+
+    def __init__(self, on_ended: Callable[[], None]) -> None:
+        self._by_listener: dict[str, int] = {}
+        self._on_ended = on_ended
+
+    def of(self, listener_name: str) -> int:
+        return self._by_listener.get(listener_name, 0)
+
+    def begins(self, listener_name: str) -> None:
+        self._by_listener[listener_name] = self.of(listener_name) + 1
+
+    def ended(self, listener_name: str) -> None:
+        self._by_listener[listener_name] -= 1
+        self._on_ended()
+
+
+class ConnectionWork:
+    """The work on requests of one connection that goes on without the connection: in slices, in worker processes, in
+    threads. Waits for records, replicas or members of a group are no work.
+    """
+
+    __slots__ = ("_abandoned", "_count", "_is_closed", "_listener_name")
+
+    def __init__(self, abandoned: AbandonedRequests, listener_name: str) -> None:
+        self._abandoned = abandoned
+        self._count = 0
+        self._is_closed = False
+        self._listener_name = listener_name
+
+    def begin(self) -> None:
+        self._count += 1
+        if self._is_closed and self._count == 1:
+            self._abandoned.begins(self._listener_name)
+
+    def end(self) -> None:
+        self._count -= 1
+        if self._is_closed and not self._count:
+            self._abandoned.ended(self._listener_name)
+
+    def until_done(self, work: Steps) -> Steps:
+        """`work` that counts from now on until it is done."""
+        self.begin()
+        return self._until_done(work)
+
+    def _until_done(self, work: Steps) -> Steps:
+        try:
+            yield from work
+        finally:
+            self.end()
+
+    def connection_closed(self) -> None:
+        self._is_closed = True
+        if self._count:
+            self._abandoned.begins(self._listener_name)

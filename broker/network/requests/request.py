@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.broker.network.frames.memory_pool import Memory
-    from odradek.broker.network.requests.large_requests import Slot
+    from odradek.broker.network.requests.large_requests import ConnectionWork, Slot
     from odradek.broker.network.requests.throttles import Throttles
     from odradek.broker.network.responses.response_sender import ResponseSender
     from odradek.controller.model.broker_info import SecurityProtocol
@@ -136,6 +136,7 @@ class RequestContext:
         "slices",
         "takes_bytes",
         "times",
+        "work",
     )
 
     def __init__(self, header: RequestHeader, connection: ClientConnection, received_ms: int, size: int) -> None:
@@ -168,6 +169,8 @@ class RequestContext:
         """None if nothing observes requests."""
         self.takes_bytes = False
         """Nobody looks at the response: the handler may give its bytes to `reply_bytes`. Its times may be taken."""
+        self.work: ConnectionWork | None = None
+        """Of the connection; None if the broker sent the request to itself."""
 
     def reply(self, response: Response | None) -> None:
         """Send the response; None where the protocol has none (Produce with acks=0)."""

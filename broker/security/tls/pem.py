@@ -11,6 +11,7 @@ import base64
 import binascii
 import re
 import textwrap
+from collections import Counter
 from typing import Final, NamedTuple
 
 from odradek.storage.config.config_def import ConfigError
@@ -30,6 +31,9 @@ _ENTRY: Final = re.compile(
 """Each search ends at the next `-BEGIN` at the latest and no quantifier gives anything back, so that the time grows
 with the length of the text and not with its square: clients send these texts, too."""
 
+_END_OF_LIST: Final = re.compile(r"-(BEGIN|END)\s+X509\s+CRL", re.ASCII)
+"""Either end. The line of the other end may be damaged, or cut off."""
+
 
 class PemEntry(NamedTuple):
     """One entry with its label: `ENCRYPTED PRIVATE KEY`."""
@@ -44,15 +48,31 @@ class PemEntry(NamedTuple):
 
 
 def pem_entries(text: str, name: str) -> list[PemEntry]:
-    """The entries whose label ends with `name`. Raises: ConfigError if there is none."""
-    found = pem_entries_if_any(text, name)
+    """The entries whose label ends with `name`. As in Apache Kafka a damaged one is no entry. Raises: ConfigError if
+    there is none.
+    """
+    found = _entries(text, name)
     if not found:
         raise ConfigError(f"No matching {name} entries in PEM file")
     return found
 
 
-def pem_entries_if_any(text: str, name: str) -> list[PemEntry]:
-    """The entries whose label ends with `name`. Raises: ConfigError for one that is no Base64."""
+def revocation_lists(text: str) -> list[PemEntry]:
+    """The lists in a trust store, which may have none. Raises: ConfigError if one is damaged: a store without its list
+    would let in those that it revokes.
+    """
+    found = _entries(text, REVOCATION_LIST)
+    ends = Counter(match[1] for match in _END_OF_LIST.finditer(text))
+    if max(ends["BEGIN"], ends["END"]) > len(found):
+        raise ConfigError(
+            f"Damaged {REVOCATION_LIST} entry in PEM: {ends['BEGIN']} begin and {ends['END']} end, "
+            f"and {len(found)} can be read"
+        )
+    return found
+
+
+def _entries(text: str, name: str) -> list[PemEntry]:
+    """Raises: ConfigError for an entry that is no Base64."""
     found = []
     for match in _ENTRY.finditer(text):
         label = " ".join(match[1].split())

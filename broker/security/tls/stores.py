@@ -18,10 +18,9 @@ from odradek.broker.security.tls.der import CertificateNames, DerError, certific
 from odradek.broker.security.tls.pem import (
     CERTIFICATE,
     PRIVATE_KEY,
-    REVOCATION_LIST,
     PemEntry,
     pem_entries,
-    pem_entries_if_any,
+    revocation_lists,
 )
 from odradek.storage.config.config_def import ConfigError, Password
 
@@ -175,7 +174,7 @@ def _pem_key_store(chain: str, key: str, key_password: Password | None, file: St
 
 
 def _pem_trust_store(text: str, file: StoreFile | None) -> TrustStore:
-    certificates, lists = pem_entries(text, CERTIFICATE), pem_entries_if_any(text, REVOCATION_LIST)
+    certificates, lists = pem_entries(text, CERTIFICATE), revocation_lists(text)
     return TrustStore(_in_pem(certificates), file, _in_pem(lists))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
@@ -26,7 +26,7 @@ from odradek.protocol.messages.describe_groups import (
 )
 from odradek.protocol.messages.stop_replica import StopReplicaRequest, StopReplicaResponse, StopReplicaTopicState
 from odradek.timer.clock import ManualClock
-from odradek.timer.sliced_work import SLICE_MS, Wait
+from odradek.timer.sliced_work import SLICE_MS, Steps, Wait
 from tests.support.in_process.connections.dispatching import Broker
 from tests.support.in_process.connections.network import Link
 from tests.support.in_process.security.scripted_authorizer import ScriptedAuthorizer
@@ -113,6 +113,42 @@ def test_a_request_that_waits_for_the_controller_keeps_its_place(broker: Broker)
         await asyncio.gather(*broker.tasks)
 
     asyncio.run(scenario())
+
+
+def test_a_request_that_waits_is_handled_when_its_connection_is_gone(broker: Broker) -> None:
+    """As in Apache Kafka; and it counts until then."""
+    ends: list[Callable[[], None]] = []
+    held: list[RequestContext] = []
+
+    def work(ctx: RequestContext) -> Steps:
+        yield Wait(ends.append)
+        held.append(ctx)
+        ctx.reply(described(1))
+
+    def handle(services: object, ctx: RequestContext, request: Request) -> None:
+        broker.dispatcher.in_slices(ctx, request, work(ctx))
+
+    broker.serve(ApiKey.DESCRIBE_GROUPS, handle)
+    links = [send(broker, many(COUNT), 5) for _ in range(2)]
+    advance(broker)
+    for link in links:
+        link.connection.connection_lost(ConnectionResetError("reset"))
+    assert len(ends) == 1, "the second request waits for the place of the first"
+    assert broker.owner.abandoned.of("PLAINTEXT") == 2
+    for left in (1, 0):
+        ends.pop()()
+        advance(broker)
+        assert broker.owner.abandoned.of("PLAINTEXT") == left
+    assert len(held) == 2
+
+
+def test_a_request_that_waits_for_nothing_but_its_answer_is_not_abandoned(broker: Broker) -> None:
+    """It may be a member of a group that waits for the others."""
+    broker.serve(ApiKey.DESCRIBE_GROUPS, lambda services, ctx, request: None)
+    link = send(broker, many(COUNT), 5)
+    advance(broker)
+    link.connection.connection_lost(ConnectionResetError("reset"))
+    assert broker.owner.abandoned.of("PLAINTEXT") == 0
 
 
 CLUSTER_ACTION = (AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME)

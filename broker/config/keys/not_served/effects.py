@@ -68,7 +68,6 @@ _OTHERS: Final[Mapping[str, str]] = {
     "background.threads": _THREADS,
     "num.network.threads": _THREADS,
     "group.coordinator.threads": _THREADS,
-    "queued.max.requests": "a request is handled when it is read: there is no queue of requests that could be full",
     "early.start.listeners": "the authorizer is ready before any listener accepts connections",
     "max.request.partition.size.limit": _KRAFT,
     "unstable.api.versions.enable": "all served versions are final",

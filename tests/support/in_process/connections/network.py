@@ -12,6 +12,7 @@ from odradek.broker.network.connection.connection import Connection
 from odradek.broker.network.frames.frame_buffers import FrameBuffers
 from odradek.broker.network.frames.memory_pool import MemoryPool
 from odradek.broker.network.listeners.connection_quotas import ConnectionPriorities
+from odradek.broker.network.requests.large_requests import AbandonedRequests
 from odradek.broker.network.requests.request import RequestContext
 from odradek.broker.network.responses.response_sender import ResponseSender, SentBytes
 from odradek.broker.network.sockets.close_reason import CloseReason
@@ -213,6 +214,7 @@ class FakeOwner:
         self.frame_buffers = FrameBuffers()
         self.memory_pool: MemoryPool | None = None
         self.sent_bytes: SentBytes | None = None
+        self.abandoned = AbandonedRequests(lambda: None)
         self.soon: list[Callable[[], None]] = []
         self.direct_sockets: dict[object, FakeDirectSocket] = {}
         self.closed: list[tuple[CloseReason, str]] = []

@@ -159,14 +159,14 @@ def test_limits_that_are_not_enforced_are_listed_when_they_are_set() -> None:
     )
     told = BrokerConfig(
         {
-            "queued.max.requests": "5",
+            "num.io.threads": "5",
             "metric.reporters": "a.B",
             "listener.name.plaintext.max.connections": "9",
             "listener.name.plaintext.num.network.threads": "9",
             "log.roll.ms": "5",
         }
     ).keys_without_effect
-    assert list(told) == ["listener.name.plaintext.num.network.threads", "metric.reporters", "queued.max.requests"]
+    assert list(told) == ["listener.name.plaintext.num.network.threads", "metric.reporters", "num.io.threads"]
     assert all(told.values())
 
 

@@ -7,7 +7,11 @@ import pytest
 
 from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.network.listeners import socket_server
+from odradek.broker.network.requests.large_requests import ConnectionWork
+from odradek.broker.network.requests.request import RequestContext
 from odradek.broker.network.sockets.close_reason import CloseReason
+from odradek.protocol.api import ApiKey
+from odradek.protocol.headers import RequestHeader
 from tests.support.async_test import async_test
 from tests.support.in_process.connections.listening import HOST, TWO_LISTENERS, Listening, started
 
@@ -123,6 +127,41 @@ async def test_full_broker_lets_clients_wait_until_one_leaves(monkeypatch: pytes
     await network.turn()
     assert len(network.transports) == 2
     assert len(network.server.connections) == 1
+
+
+def abandon_request(network: Listening) -> ConnectionWork:
+    """The only open connection is closed while there is work on its request."""
+    (connection,) = network.server.connections
+    ctx = RequestContext(RequestHeader(ApiKey.OFFSET_FETCH, 8, 1), connection, 0, 1_000_000)
+    connection.begin(ctx)
+    assert ctx.work is not None
+    ctx.work.begin()
+    network.transports[-1].abort()
+    return ctx.work
+
+
+@async_test
+async def test_requests_that_outlive_their_connections_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that sends a long request, resets the connection and connects again queues no more than that."""
+    network = await started(monkeypatch, **TWO_LISTENERS, queued_max_requests="2")
+    network.knock()
+    await network.turn()
+    first = abandon_request(network)
+    await network.turn()
+    network.knock()
+    await network.turn()
+    assert len(network.transports) == 2, "below the limit"
+    second = abandon_request(network)
+    await network.turn()
+    waiting = network.knock()
+    network.knock(listener=1)
+    await network.turn()
+    assert [found.listener_name for found in network.server.connections] == ["BROKERS"]
+    assert not waiting.is_closed
+    first.end()
+    await network.turn()
+    assert [found.listener_name for found in network.server.connections] == ["BROKERS", "CLIENTS"]
+    second.end()
 
 
 @async_test

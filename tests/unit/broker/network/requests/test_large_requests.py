@@ -3,7 +3,13 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import cast
 
-from odradek.broker.network.requests.large_requests import LARGE_REQUESTS_BYTES, LargeRequests, Slot
+from odradek.broker.network.requests.large_requests import (
+    LARGE_REQUESTS_BYTES,
+    AbandonedRequests,
+    ConnectionWork,
+    LargeRequests,
+    Slot,
+)
 from odradek.broker.network.requests.request import RequestContext
 from odradek.timer.clock import ManualClock
 from odradek.timer.sliced_work import SlicedWork, Steps
@@ -106,3 +112,39 @@ def test_the_memory_of_the_request_goes_with_its_place() -> None:
     assert memory.released == 0
     slot(ctx).release()
     assert memory.released == 1
+
+
+def test_work_of_a_closed_connection_is_abandoned_until_it_is_done() -> None:
+    ended: list[int] = []
+    abandoned: AbandonedRequests = AbandonedRequests(lambda: ended.append(abandoned.of("CLIENTS")))
+    first, second = ConnectionWork(abandoned, "CLIENTS"), ConnectionWork(abandoned, "CLIENTS")
+    steps = first.until_done(iter_steps())
+    first.begin()
+    second.begin()
+    assert abandoned.of("CLIENTS") == 0, "the connections are open"
+    first.connection_closed()
+    second.connection_closed()
+    assert (abandoned.of("CLIENTS"), abandoned.of("BROKERS")) == (2, 0)
+    first.end()
+    assert abandoned.of("CLIENTS") == 2, "not all of the first one's work is done"
+    assert list(steps) == [None]
+    second.end()
+    assert ended == [1, 0]
+
+
+def test_work_that_begins_when_the_connection_is_closed_is_abandoned_too() -> None:
+    """An answer that waited for records is made in slices."""
+    abandoned = AbandonedRequests(lambda: None)
+    work = ConnectionWork(abandoned, "CLIENTS")
+    work.begin()
+    work.end()
+    work.connection_closed()
+    assert abandoned.of("CLIENTS") == 0
+    work.begin()
+    assert abandoned.of("CLIENTS") == 1
+    work.end()
+    assert abandoned.of("CLIENTS") == 0
+
+
+def iter_steps() -> Steps:
+    yield None

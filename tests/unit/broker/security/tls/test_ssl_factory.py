@@ -360,6 +360,11 @@ def test_a_list_that_is_none() -> None:
         checking(broken)
 
 
+def test_a_list_that_is_cut_off_does_not_count_as_no_list() -> None:
+    with pytest.raises(ConfigError, match="Damaged X509 CRL entry in PEM: 1 begin and 0 end, and 0 can be read"):
+        checking(AUTHORITY.revoke(CLIENT)[:-30])
+
+
 def test_a_list_is_replaced_with_its_store(tmp_path: Path) -> None:
     path = tmp_path / "trust.pem"
     path.write_text(AUTHORITY.pem)
