@@ -298,7 +298,11 @@ def _reply_converted(
             for (_, records), error in zip(to_convert, errors, strict=True):
                 if error == ErrorCode.NONE:
                     records.release()  # the sender has retained the records that it sends
+            if ctx.work is not None:
+                ctx.work.end()
 
+    if ctx.work is not None:
+        ctx.work.begin()
     convert_firsts([records for _, records in to_convert], broker.io_pool, converted)
 
 

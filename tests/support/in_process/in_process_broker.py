@@ -25,6 +25,7 @@ from odradek.broker.fetch.lazy_down_conversion import LazyDownConversionRecords
 from odradek.broker.inter_broker.ports import MakeLink
 from odradek.broker.machine.io_pool import ThreadIoPool
 from odradek.broker.machine.machine import Machine
+from odradek.broker.network.requests.large_requests import AbandonedRequests, ConnectionWork
 from odradek.broker.network.requests.request import RequestContext
 from odradek.broker.network.requests.throttles import Throttles
 from odradek.broker.network.sockets.close_reason import CloseReason
@@ -82,9 +83,12 @@ class FakeConnection:
         self.begun: list[RequestContext] = []
         self.throttles = Throttles(self.proceed)
         self.answers: dict[int, Response | None] = {}
+        self.abandoned = AbandonedRequests(lambda: None)
+        self.work = ConnectionWork(self.abandoned, self.listener_name)
 
     def begin(self, ctx: RequestContext) -> None:
         self.begun.append(ctx)
+        ctx.work = self.work
 
     def complete(self, ctx: RequestContext, response: Response | None) -> None:
         header = ctx.header

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import pytest
 
+from odradek.broker.apis.records import fetch as fetch_api
 from odradek.broker.fetch.log_reads import LogReads
 from odradek.broker.fetch.replica_selector import ClientMetadata
 from odradek.broker.fetch.results import FetchParams, LogReadResult
@@ -20,7 +21,7 @@ from odradek.protocol.messages.fetch import FetchRequest, FetchResponse, Partiti
 from odradek.protocol.records.batch import batches
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.disk.open_files import OpenFiles
-from tests.support.in_process.in_process_broker import InProcessBroker
+from tests.support.in_process.in_process_broker import FakeConnection, InProcessBroker
 from tests.support.in_process.security.scripted_authorizer import ScriptedAuthorizer
 from tests.support.wire.requests import batch, build
 
@@ -110,6 +111,20 @@ def test_old_readers_get_converted_records(broker: InProcessBroker, version: int
     (data,) = answers(broker, fetch(broker, ("t", 0, 0), version=version), version)
     found = list(batches(memoryview(bytes(data.records or b""))))
     assert [(message.magic, message.base_offset) for message in found] == [(magic, 0), (magic, 1), (magic, 2)]
+
+
+def test_a_conversion_is_work_that_may_outlive_its_connection(
+    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting: list[Callable[[], None]] = []
+    convert = fetch_api.convert_firsts
+    monkeypatch.setattr(fetch_api, "convert_firsts", lambda *work: waiting.append(lambda: convert(*work)))
+    connection = FakeConnection()
+    broker.send(fetch(broker, ("t", 0, 0), version=1), 1, connection=connection)
+    connection.work.connection_closed()
+    assert connection.abandoned.of(connection.listener_name) == 1
+    waiting.pop()()
+    assert connection.abandoned.of(connection.listener_name) == 0
 
 
 def test_old_reader_in_the_middle_gets_no_record_twice(broker: InProcessBroker) -> None:
