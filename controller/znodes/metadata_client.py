@@ -305,11 +305,25 @@ class MetadataClient:
         return {} if node is None else znodes.decode_entity_config(node.data)
 
     async def entity_configs(self, entity_type: str, names: Sequence[str]) -> dict[str, dict[str, str]]:
-        """The configs of entities of one type; empty for an entity without a config or with an unreadable one.
+        """The configs of entities of one type; empty for an entity without a config.
+
+        Raises: BadZnode if one of them has a value that is no string, as Kafka: ConfigEntityZNode.decode.
+        """
+        configs = {}
+        for name, config in (await self.entity_configs_or_errors(entity_type, names)).items():
+            if isinstance(config, BadZnode):
+                raise config
+            configs[name] = config
+        return configs
+
+    async def entity_configs_or_errors(
+        self, entity_type: str, names: Sequence[str]
+    ) -> dict[str, dict[str, str] | BadZnode]:
+        """As `entity_configs`, with an error in place of each config that has a value that is no string.
 
         They are read in groups, with turns of the event loop in between.
         """
-        configs = {}
+        configs: dict[str, dict[str, str] | BadZnode] = {}
         for start in range(0, len(names), CONFIGS_AT_ONCE):
             some = names[start : start + CONFIGS_AT_ONCE]
             nodes = await self._get_all([znodes.entity_config_path(f"{entity_type}/{name}") for name in some])
@@ -317,8 +331,7 @@ class MetadataClient:
                 try:
                     configs[name] = {} if node is None else znodes.decode_entity_config(node.data)
                 except BadZnode as error:
-                    logger.error("Ignoring the config of %s/%s: %s", entity_type, name, error)
-                    configs[name] = {}
+                    configs[name] = BadZnode(f"The config of {entity_type}/{name} has {error}")
         return configs
 
     # Notifications and legacy requests
