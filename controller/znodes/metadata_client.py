@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Final, TypeVar
 
 from odradek.controller.loop_turns import in_turns
@@ -51,6 +52,8 @@ TOPICS_A_TURN: Final = 8
 """Topic nodes that are decoded before the event loop gets a turn; a topic of 1,000 partitions takes a millisecond."""
 CONFIGS_AT_ONCE: Final = 500
 """Configs that are read before the event loop gets a turn; each takes about 5 microseconds."""
+
+_NO_PARTITIONS: Final[Mapping[int, ReplicaAssignment]] = MappingProxyType({})
 
 logger = logging.getLogger("odradek.controller")
 
@@ -238,15 +241,29 @@ class MetadataClient:
         await self.write(epoch_zk_version, SetData(znodes.topic_path(topic), data))
 
     async def change_topic_assignment(
-        self, topic: str, changed: Mapping[int, ReplicaAssignment], epoch_zk_version: int, topic_id: bytes | None = None
+        self,
+        topic: str,
+        changed: Mapping[int, ReplicaAssignment],
+        epoch_zk_version: int,
+        topic_id: bytes | None = None,
+        known: Mapping[int, ReplicaAssignment] = _NO_PARTITIONS,
     ) -> None:
         """Write the replicas of some partitions; the others stay, also those that were just added by another broker.
 
         A node without an id gets `topic_id`, the one that the controller knows: tools of Kafka before 2.8 lose it.
+        Partitions that the controller knows and the node has lost are written again.
+
+        Kafka: KafkaController.updateReplicaAssignmentForPartition.
         """
         while True:
             node = await self.tree.run(GetData(znodes.topic_path(topic)))
-            found = self._topic_in(topic, node.data)
+            try:
+                found = self._topic_in(topic, node.data)
+            except BadZnode as error:
+                logger.warning("The node of topic %s is written anew: %s", topic, error)
+                found = TopicIdReplicaAssignment(topic, None)
+            if not known.keys() <= found.assignment.keys():
+                found = replace(found, assignment=dict(sorted({**known, **found.assignment}.items())))
             if found.topic_id is None and topic_id is not None:
                 found = replace(found, topic_id=topic_id)
             text = self._take_text(found)

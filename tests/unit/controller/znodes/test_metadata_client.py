@@ -194,6 +194,20 @@ async def test_partitions_that_are_changed_one_by_one_have_the_node_of_their_top
         assert known.assignment == {0: ReplicaAssignment((3,)), 1: ReplicaAssignment((4,))}, "somebody else has written"
 
 
+@pytest.mark.parametrize("data", [b"junk", b"", b"[]", b'{"version":3}', b'{"partitions":{"1":[2]}}'])
+@async_test
+async def test_partitions_that_the_node_has_lost_are_written_again(data: bytes) -> None:
+    known = {partition: ReplicaAssignment((1, 2)) for partition in range(3)}
+    async with opened() as client:
+        await client.create_recursive(znodes.topic_path("t"), data)
+        await client.change_topic_assignment("t", {1: ReplicaAssignment((3,))}, 0, b"i" * 16, known)
+        node = await client.get(znodes.topic_path("t"))
+        assert node is not None
+        found = topic_nodes.decode_topic("t", node.data)
+        assert found == TopicIdReplicaAssignment("t", b"i" * 16, {**known, 1: ReplicaAssignment((3,))})
+        assert list(found.assignment) == [0, 1, 2]
+
+
 @async_test
 async def test_partitions_of_a_topic_that_do_not_change_are_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     encoded: list[int] = []
