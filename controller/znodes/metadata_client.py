@@ -417,11 +417,14 @@ class MetadataClient:
     async def next_producer_ids_block(self, broker_id: int, size: int) -> ProducerIdsBlock:
         """Allocate the next block of producer ids. If another broker gets it first, try the block after it.
 
+        A node that was made without data has no block yet. Raises: BadZnode for any other data that is no block, also
+        for empty data: ids from 0 on could be those of producers that exist.
+
         Kafka: ZkProducerIdManager.getNewProducerIdBlock.
         """
         while True:
             node = await self.tree.run(GetData(znodes.LATEST_PRODUCER_ID_BLOCK))
-            start = 0 if not node.data else znodes.decode_producer_ids_block(node.data).block_end + 1
+            start = 0 if node.data is None else znodes.decode_producer_ids_block(node.data).block_end + 1
             block = ProducerIdsBlock(broker_id, start, start + size - 1)
             write = SetData(znodes.LATEST_PRODUCER_ID_BLOCK, znodes.encode_producer_ids_block(block), node.stat.version)
             try:

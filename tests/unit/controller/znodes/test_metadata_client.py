@@ -15,6 +15,7 @@ from odradek.controller.znodes.metadata_client import (
     submit_all,
 )
 from odradek.controller.znodes.topic_nodes import TopicIdReplicaAssignment
+from odradek.controller.znodes.znode_json import BadZnode
 from odradek.controller.znodes.znodes import ProducerIdsBlock
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.async_test import async_test
@@ -145,6 +146,18 @@ async def test_producer_id_blocks_follow_each_other_even_in_a_race() -> None:
 
         client.tree.run = run_after_somebody_else
         assert await client.next_producer_ids_block(1, 1000) == ProducerIdsBlock(1, 2000, 2999)
+
+
+@pytest.mark.parametrize("data", [b"", b"null", b"junk"])
+@async_test
+async def test_no_producer_ids_are_given_out_after_a_block_that_cannot_be_read(data: bytes) -> None:
+    async with opened() as client:
+        await client.create_recursive(znodes.LATEST_PRODUCER_ID_BLOCK, data)
+        with pytest.raises(BadZnode, match="latest_producer_id_block"):
+            await client.next_producer_ids_block(1, 1000)
+        node = await client.get(znodes.LATEST_PRODUCER_ID_BLOCK)
+        assert node is not None
+        assert node.data == data
 
 
 @pytest.mark.parametrize(("operations", "batches"), [(0, 0), (1000, 1), (1001, 2)])
