@@ -178,7 +178,7 @@ class KafkaServer:
         """
         try:
             await self._start()
-        except (LogDirError, RegistrationRefused, TreeError) as error:
+        except (BadZnode, LogDirError, RegistrationRefused, TreeError) as error:
             await self.stop()
             raise StartupError(str(error)) from error
         except BaseException:

@@ -1,8 +1,10 @@
 """Sends the requests of transactions to other brokers: markers to partition leaders, verification to coordinators.
 
-The metadata cache names the receiver. A request to this broker itself goes to the handler, as the same object. Every
-other broker has one link, with one request at a time. `respond` gets None if a request fails. If the coordinator is too
-old to verify, `respond` gets UNSUPPORTED_VERSION.
+The metadata cache names the receiver. Whether a partition that it does not name is deleted, the metadata tree says.
+
+A request to this broker itself goes to the handler, as the same object. Every other broker has one link, with one
+request at a time. `respond` gets None if a request fails. If the coordinator is too old to verify, `respond` gets
+UNSUPPORTED_VERSION.
 
 Kafka: TransactionMarkerChannelManager.generateRequests, AddPartitionsToTxnManager.generateRequests,
 InterBrokerSendThread.
@@ -15,6 +17,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from odradek.broker.inter_broker.request_format import VersionMismatch
 from odradek.controller.model.topic_names import TRANSACTION_STATE_TOPIC
+from odradek.controller.tree.metadata_tree import TreeError
+from odradek.controller.znodes.znode_json import BadZnode
 from odradek.coordinator.transaction.markers import NO_NODE
 from odradek.protocol.codec.schema import Response
 from odradek.protocol.errors import ErrorCode
@@ -70,14 +74,34 @@ class InterBrokerChannel:
         return self._broker
 
     def leader_of(self, topic_partition: TopicPartition) -> int | None:
-        """The broker id of the leader: -1 while there is no live leader, None if the partition does not exist."""
+        """The broker id of the leader: -1 while there is no live leader, None if the metadata do not name it."""
         cache = self._services.metadata_cache
         state = cache.partition_state(*topic_partition)
         if state is None:
-            # A broker that starts leads partitions of __transaction_state before its first UpdateMetadata. If it took
-            # the other partitions for deleted, a transaction decided in between would stay open there for good.
+            # A broker that starts leads partitions of __transaction_state before its first UpdateMetadata, which brings
+            # the other partitions: until then there is no need to ask the tree for them.
             return None if cache.contains(TRANSACTION_STATE_TOPIC) else NO_NODE
         return state.leader if cache.is_alive(state.leader) else NO_NODE
+
+    def find_deleted(
+        self, topic_partitions: frozenset[TopicPartition], respond: Callable[[frozenset[TopicPartition]], None]
+    ) -> None:
+        self._spawn(self._find_deleted(topic_partitions, respond))
+
+    async def _find_deleted(
+        self, topic_partitions: frozenset[TopicPartition], respond: Callable[[frozenset[TopicPartition]], None]
+    ) -> None:
+        deleted: frozenset[TopicPartition] = frozenset()
+        try:
+            counts = await self._services.topic_partition_counts({topic for topic, _ in topic_partitions})
+            going = await self._services.controller.client.topic_deletions()
+            deleted = frozenset(
+                each for each in topic_partitions if each.topic in going or each.partition >= counts.get(each.topic, 0)
+            )
+        except (BadZnode, TreeError) as error:
+            logger.warning("Cannot read which of %s are deleted: %r", sorted(topic_partitions), error)
+        finally:
+            respond(deleted)  # also after a bug and at shutdown: the markers wait for this call
 
     def coordinator_of(self, transactional_id: str) -> int | None:
         """The broker id of the coordinator; None while there is no live one."""

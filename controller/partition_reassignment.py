@@ -267,6 +267,7 @@ async def _update_replica_assignment(
         {partition.partition: assignment},
         controllership.fence,
         controllership.context.topic_ids.get(partition.topic),
+        controllership.context.assignments_of(partition.topic),
     )
 
 

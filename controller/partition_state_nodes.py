@@ -11,6 +11,7 @@ KafkaZkClient.updateLeaderAndIsr, UpdateLeaderAndIsrResult.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from types import MappingProxyType
@@ -33,6 +34,7 @@ from odradek.controller.tree.metadata_tree import (
 from odradek.controller.znodes import topic_nodes, znodes
 from odradek.controller.znodes.fenced_writes import write_fenced
 from odradek.controller.znodes.metadata_client import MetadataClient, stat_of, submit_all
+from odradek.controller.znodes.znode_json import BadZnode
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.config.config_def import ConfigError
@@ -41,6 +43,8 @@ from odradek.storage.config.log_config import LogConfig
 if TYPE_CHECKING:
     from odradek.controller.states.context import ControllerContext
 
+
+logger = logging.getLogger("odradek.controller")
 
 _NONE: Final[Mapping[TopicPartition, LeaderAndIsr]] = MappingProxyType({})
 
@@ -137,10 +141,13 @@ class PartitionStateNodes:
         return {partition for partition in partitions if states[partition] == written[partition]}
 
     async def unclean_leader_election_topics(self, topics: Iterable[str]) -> set[str]:
-        configs = await self._client.entity_configs("topics", sorted(topics))
+        configs = await self._client.entity_configs_or_errors("topics", sorted(topics))
         broker_settings = self._broker_settings()
         unclean: set[str] = set()
         for topic, overrides in configs.items():
+            if isinstance(overrides, BadZnode):
+                logger.error("%s; no unclean leader is elected", overrides)
+                continue
             try:
                 if LogConfig.from_props(broker_settings, overrides).unclean_leader_election_enable:
                     unclean.add(topic)

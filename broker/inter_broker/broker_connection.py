@@ -162,12 +162,16 @@ class BrokerConnection:
         return self._versions[api_key]
 
     async def _ask_versions(self, receiver: AnswerReceiver, version: int) -> dict[int, int]:
+        """Any error but a version that is too high closes the connection: it says nothing of the versions.
+
+        Kafka: NetworkClient.handleApiVersionsResponse.
+        """
         response = await self._ask(receiver, versions_request(), ApiVersionsResponse, version)
         ours = versions_in_common(response)
         if response.error_code == ErrorCode.UNSUPPORTED_VERSION and version > 0:
             return await self._ask_versions(receiver, min(ours.get(ApiKey.API_VERSIONS, 0), version - 1))
         if response.error_code != ErrorCode.NONE:
-            raise VersionMismatch(f"{self} answered ApiVersions with error {response.error_code}")
+            raise ConnectionAbortedError(f"{self} answered ApiVersions with error {response.error_code}")
         return ours
 
     async def _ask(

@@ -124,6 +124,9 @@ class BrokerConfigs(Protocol):
     async def from_persistent(self, stored: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
         """The stored configs without unusable ones, and with decrypted secrets."""
 
+    async def of_config_providers(self, stored: Mapping[str, str]) -> dict[str, str]:
+        """Those stored configs, as they are stored, that define or use config providers, which is ignored here."""
+
     async def to_persistent(self, configs: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
         """The configs to store, with encrypted secrets. Raises ConfigError if they cannot be encrypted."""
 
@@ -296,6 +299,10 @@ class ConfigAdmin:
                 persistent = await self._broker_configs.to_persistent(configs, per_broker=bool(name))
             except ConfigError as error:  # what `validate_change` refuses is INVALID_REQUEST, all after it is this
                 raise _invalid_value(ConfigResource("BROKER", name), str(error)) from error
+            # They have no effect here, but may have one in an Apache broker of the cluster.
+            changed = {change.name for change in resource.changes}
+            kept = await self._broker_configs.of_config_providers(stored)
+            persistent |= {name: text for name, text in kept.items() if name not in changed}
             await change_entity_config(self._client, entity_path, persistent)
 
     def _own_id(self, name: str) -> int:

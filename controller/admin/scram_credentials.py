@@ -48,7 +48,7 @@ async def describe_scram_credentials(
     """
     if not users:
         nodes = [name for name in await client.children("/config/users") if name != znodes.DEFAULT_ENTITY]
-        configs = await client.entity_configs("users", nodes)
+        configs = await client.entity_configs_or_errors("users", nodes)
         found = [_credentials(znodes.desanitize(node), config) async for node, config in in_turns(configs.items())]
         with_any = {one.user: one async for one in in_turns(found) if one.iterations or one.error is not None}
         return sorted(with_any.values(), key=attrgetter("user"))
@@ -102,9 +102,12 @@ def _refusal(user: str, code: ErrorCode, message: str | None = None) -> UserCred
     return UserCredentials(user, {}, KafkaError(code, message))
 
 
-def _credentials(user: str, config: Mapping[str, str] | None) -> UserCredentials:
+def _credentials(user: str, config: Mapping[str, str] | BadZnode | None) -> UserCredentials:
     from odradek.controller.model.scram_credential import ScramCredential  # not needed without SASL
 
+    if isinstance(config, BadZnode):
+        logger.error("%s", config)
+        config = None
     if config is None:
         return _refusal(user, ErrorCode.UNKNOWN_SERVER_ERROR)
     try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Final, TypeVar
 
 from odradek.controller.loop_turns import in_turns
@@ -51,6 +52,8 @@ TOPICS_A_TURN: Final = 8
 """Topic nodes that are decoded before the event loop gets a turn; a topic of 1,000 partitions takes a millisecond."""
 CONFIGS_AT_ONCE: Final = 500
 """Configs that are read before the event loop gets a turn; each takes about 5 microseconds."""
+
+_NO_PARTITIONS: Final[Mapping[int, ReplicaAssignment]] = MappingProxyType({})
 
 logger = logging.getLogger("odradek.controller")
 
@@ -238,15 +241,29 @@ class MetadataClient:
         await self.write(epoch_zk_version, SetData(znodes.topic_path(topic), data))
 
     async def change_topic_assignment(
-        self, topic: str, changed: Mapping[int, ReplicaAssignment], epoch_zk_version: int, topic_id: bytes | None = None
+        self,
+        topic: str,
+        changed: Mapping[int, ReplicaAssignment],
+        epoch_zk_version: int,
+        topic_id: bytes | None = None,
+        known: Mapping[int, ReplicaAssignment] = _NO_PARTITIONS,
     ) -> None:
         """Write the replicas of some partitions; the others stay, also those that were just added by another broker.
 
         A node without an id gets `topic_id`, the one that the controller knows: tools of Kafka before 2.8 lose it.
+        Partitions that the controller knows and the node has lost are written again.
+
+        Kafka: KafkaController.updateReplicaAssignmentForPartition.
         """
         while True:
             node = await self.tree.run(GetData(znodes.topic_path(topic)))
-            found = self._topic_in(topic, node.data)
+            try:
+                found = self._topic_in(topic, node.data)
+            except BadZnode as error:
+                logger.warning("The node of topic %s is written anew: %s", topic, error)
+                found = TopicIdReplicaAssignment(topic, None)
+            if not known.keys() <= found.assignment.keys():
+                found = replace(found, assignment=dict(sorted({**known, **found.assignment}.items())))
             if found.topic_id is None and topic_id is not None:
                 found = replace(found, topic_id=topic_id)
             text = self._take_text(found)
@@ -305,11 +322,25 @@ class MetadataClient:
         return {} if node is None else znodes.decode_entity_config(node.data)
 
     async def entity_configs(self, entity_type: str, names: Sequence[str]) -> dict[str, dict[str, str]]:
-        """The configs of entities of one type; empty for an entity without a config or with an unreadable one.
+        """The configs of entities of one type; empty for an entity without a config.
+
+        Raises: BadZnode if one of them has a value that is no string, as Kafka: ConfigEntityZNode.decode.
+        """
+        configs = {}
+        for name, config in (await self.entity_configs_or_errors(entity_type, names)).items():
+            if isinstance(config, BadZnode):
+                raise config
+            configs[name] = config
+        return configs
+
+    async def entity_configs_or_errors(
+        self, entity_type: str, names: Sequence[str]
+    ) -> dict[str, dict[str, str] | BadZnode]:
+        """As `entity_configs`, with an error in place of each config that has a value that is no string.
 
         They are read in groups, with turns of the event loop in between.
         """
-        configs = {}
+        configs: dict[str, dict[str, str] | BadZnode] = {}
         for start in range(0, len(names), CONFIGS_AT_ONCE):
             some = names[start : start + CONFIGS_AT_ONCE]
             nodes = await self._get_all([znodes.entity_config_path(f"{entity_type}/{name}") for name in some])
@@ -317,8 +348,7 @@ class MetadataClient:
                 try:
                     configs[name] = {} if node is None else znodes.decode_entity_config(node.data)
                 except BadZnode as error:
-                    logger.error("Ignoring the config of %s/%s: %s", entity_type, name, error)
-                    configs[name] = {}
+                    configs[name] = BadZnode(f"The config of {entity_type}/{name} has {error}")
         return configs
 
     # Notifications and legacy requests
@@ -387,11 +417,14 @@ class MetadataClient:
     async def next_producer_ids_block(self, broker_id: int, size: int) -> ProducerIdsBlock:
         """Allocate the next block of producer ids. If another broker gets it first, try the block after it.
 
+        A node that was made without data has no block yet. Raises: BadZnode for any other data that is no block, also
+        for empty data: ids from 0 on could be those of producers that exist.
+
         Kafka: ZkProducerIdManager.getNewProducerIdBlock.
         """
         while True:
             node = await self.tree.run(GetData(znodes.LATEST_PRODUCER_ID_BLOCK))
-            start = 0 if not node.data else znodes.decode_producer_ids_block(node.data).block_end + 1
+            start = 0 if node.data is None else znodes.decode_producer_ids_block(node.data).block_end + 1
             block = ProducerIdsBlock(broker_id, start, start + size - 1)
             write = SetData(znodes.LATEST_PRODUCER_ID_BLOCK, znodes.encode_producer_ids_block(block), node.stat.version)
             try:

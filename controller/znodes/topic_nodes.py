@@ -22,6 +22,7 @@ from odradek.controller.znodes.znode_json import (
     ints,
     list_in,
     parse,
+    str_in,
 )
 from odradek.protocol.codec.primitives import uuid_from_text
 
@@ -40,16 +41,23 @@ def encode_topic(topic_id: bytes | None, assignment: Mapping[int, ReplicaAssignm
 
 
 def decode_topic(topic: str, data: bytes | None) -> TopicIdReplicaAssignment:
+    """A node of text that is not JSON has no id and no partitions. Raises: BadZnode for a node without any text, and
+    for JSON that is not a topic.
+
+    Kafka: TopicZNode.decode.
+    """
     node = parse(data)
-    if not isinstance(node, dict):
-        return TopicIdReplicaAssignment(topic, None)
     path = znodes.topic_path(topic)
+    if not isinstance(node, dict):
+        if node is None and data is not None and data.strip() not in (b"", b"null"):
+            return TopicIdReplicaAssignment(topic, None)
+        raise BadZnode(f"{path} does not hold a JSON object: {data!r}")
 
     def replicas_in(key: str) -> dict[int, tuple[int, ...]]:
-        lists = node.get(key)
-        if not isinstance(lists, dict):
-            return {}
+        lists = node.get(key, {})
         try:
+            if not isinstance(lists, dict):
+                raise TypeError(f"{lists!r} is not an object")
             partitions = ints([int(partition) for partition in lists])
             return dict(zip(partitions, map(ints, lists.values()), strict=True))
         except (TypeError, ValueError) as error:
@@ -58,9 +66,8 @@ def decode_topic(topic: str, data: bytes | None) -> TopicIdReplicaAssignment:
     partitions = replicas_in("partitions")
     adding = replicas_in("adding_replicas")
     removing = replicas_in("removing_replicas")
-    text = node.get("topic_id")
     try:
-        topic_id = uuid_from_text(text) if isinstance(text, str) else None
+        topic_id = uuid_from_text(str_in(node, "topic_id")) if "topic_id" in node else None
     except ValueError as error:
         raise BadZnode(f"{path} has a malformed topic id: {error}") from error
     return TopicIdReplicaAssignment(

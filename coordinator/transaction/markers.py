@@ -14,7 +14,8 @@ marker, CompleteCommit or CompleteAbort is appended to `__transaction_state`.
     INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED  dropped: a later epoch completes the transaction
     any other error                                         a bug; pending until the coordinator's partition is reloaded
 
-A partition that is not in the metadata cache is deleted and needs no marker; one without a leader is retried later.
+A partition that is not in the metadata cache is deleted and needs no marker, if the metadata tree says so, too: a new
+controller names some partitions later than others. Any other one, and one without a leader, is retried later.
 
 What is to be tried again waits in two queues, which one timer empties: a round appends each end of a transaction once
 more, routes each entry, and sends one request to each leader. Between its steps other requests are served.
@@ -82,7 +83,13 @@ class MarkerChannel(Protocol):
     """Finds the leaders of partitions and sends requests to them."""
 
     def leader_of(self, topic_partition: TopicPartition) -> int | None:
-        """The leader's broker id; -1 while no live broker leads the partition; None if the partition does not exist."""
+        """The leader's broker id; -1 while no live broker leads the partition; None if the metadata do not name it."""
+        ...
+
+    def find_deleted(
+        self, topic_partitions: frozenset[TopicPartition], respond: Callable[[frozenset[TopicPartition]], None]
+    ) -> None:
+        """Ask the metadata tree; `respond` gets those partitions that are deleted, none if it cannot be read."""
         ...
 
     def send_markers(
@@ -202,7 +209,7 @@ class MarkerSender:
         for leader, topic_partitions in by_leader.items():
             part = _Entry(entry.completion, frozenset(topic_partitions))
             if leader is None:
-                self._drop_deleted(part)
+                self._channel.find_deleted(part.topic_partitions, partial(self._drop_deleted, part))
             elif leader == NO_NODE:
                 self._route_later(part, is_unknown=True)
             else:
@@ -269,15 +276,23 @@ class MarkerSender:
         else:
             self._complete_if_marked(completion)
 
-    def _drop_deleted(self, entry: _Entry) -> None:
+    def _drop_deleted(self, entry: _Entry, deleted: frozenset[TopicPartition]) -> None:
+        """Drop the markers of deleted partitions; those of the others wait until the metadata name them."""
         completion = entry.completion
         if not self._is_current(completion):
             return
         if not self._is_coordinated(completion):
             del self._pending[completion.transactional_id]
             return
-        for topic_partition in entry.topic_partitions:
+        for topic_partition in sorted(deleted):
+            _log.info(
+                "Dropping the marker of transactional id %s in %s, which is deleted",
+                completion.transactional_id,
+                topic_partition,
+            )
             completion.metadata.remove_partition(topic_partition)
+        if left := entry.topic_partitions - deleted:
+            self._route_later(_Entry(completion, left), is_unknown=True)
         self._complete_if_marked(completion)
 
     def _is_current(self, completion: PendingCompletion) -> bool:

@@ -168,9 +168,16 @@ async def _apply_configs(broker: Services, topics: Sequence[str]) -> None:
 
     There is no notification of the configs that a topic is created with. What a notification has changed since the
     read began stays: it may be newer than what was read.
+
+    Raises: KafkaError UNKNOWN_SERVER_ERROR if a config has a value that is no string: no log is created with the
+    defaults in its place, which could delete records.
     """
     with broker.log_manager.topic_configs_updated_meanwhile() as updated:
-        of_topics = await broker.topic_overrides(topics)
+        try:
+            of_topics = await broker.topic_overrides(topics)
+        except BadZnode as error:
+            state_change_log.error("LeaderAndIsr is refused: %s", error)
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
         async for topic, overrides in in_turns(of_topics.items(), SLICE):
             if topic not in updated:
                 broker.log_manager.update_topic_config(topic, overrides)

@@ -15,7 +15,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
 
-from odradek.broker.config.config_keys import BROKER_CONFIGS
+from odradek.broker.config.config_keys import BROKER_CONFIGS, is_provider_key
 from odradek.broker.config.dynamic.reconfiguration import (
     LISTENER_CONFIGS,
     PER_LISTENER_ONLY,
@@ -147,6 +147,14 @@ class DynamicBrokerConfig:
     async def from_persistent(self, stored: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
         """The usable stored configs, with passwords in plain text."""
         return self.usable(await self._passwords.decoded(stored), per_broker=per_broker)
+
+    async def of_config_providers(self, stored: Mapping[str, str]) -> dict[str, str]:
+        """Those stored configs, as they are stored, that define config providers or have a variable of one.
+
+        A password may have one, too.
+        """
+        with_variables = self._config.names_with_variables(await self._passwords.decoded(stored))
+        return {name: stored[name] for name in stored if is_provider_key(name) or name in with_variables}
 
     async def to_persistent(self, configs: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
         """The configs to store, with encoded passwords. Raises: ConfigError if they cannot be encoded."""

@@ -20,7 +20,8 @@ Answer = Callable[[WriteTxnMarkersResponse | None], None]
 
 
 class FakeMarkerChannel:
-    """Every partition is led by broker 0, unless `leaders` says otherwise (None: there is no such partition).
+    """Every partition is led by broker 0, unless `leaders` says otherwise (None: the metadata do not name it; it is
+    deleted, if it is not in `in_tree`).
 
     Markers are written at once, with `errors` for some partitions; with `hold` on, requests wait for `release`.
     """
@@ -28,12 +29,18 @@ class FakeMarkerChannel:
     def __init__(self) -> None:
         self.leaders: dict[TopicPartition, int | None] = {}
         self.errors: dict[TopicPartition, ErrorCode] = {}
+        self.in_tree: set[TopicPartition] = set()
         self.hold = False
         self.sent: list[tuple[int, WriteTxnMarkersRequest]] = []
         self._waiting: list[tuple[WriteTxnMarkersRequest, Answer]] = []
 
     def leader_of(self, topic_partition: TopicPartition) -> int | None:
         return self.leaders.get(topic_partition, OWN_ID)
+
+    def find_deleted(
+        self, topic_partitions: frozenset[TopicPartition], respond: Callable[[frozenset[TopicPartition]], None]
+    ) -> None:
+        respond(topic_partitions - self.in_tree)
 
     def send_markers(self, broker_id: int, request: WriteTxnMarkersRequest, respond: Answer) -> None:
         self.sent.append((broker_id, request))

@@ -17,6 +17,7 @@ from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.security.authorizer.acl_authorizer import AclAuthorizer
 from odradek.broker.server import KafkaServer
 from odradek.controller.admin.policies import CreateTopicMetadata, CreateTopicPolicy, PolicyViolation
+from odradek.controller.tree.metadata_tree import SetData
 from odradek.controller.znodes.config_nodes import change_entity_config
 from odradek.protocol.api import ApiKey
 from odradek.protocol.errors import ErrorCode
@@ -85,6 +86,18 @@ def test_directory_of_another_broker_is_refused_and_left_alone(tmp_path: Path) -
 
 def test_directory_in_use_is_refused(tmp_path: Path) -> None:
     with in_process_broker(tmp_path), pytest.raises(StartupError, match="lock"):
+        InProcessBroker(tmp_path)
+
+
+@pytest.mark.parametrize("entity", ["topics/t", "brokers/0", "users/alice"])
+def test_a_stored_config_with_a_value_that_is_no_string_refuses_the_start(tmp_path: Path, entity: str) -> None:
+    """With the defaults in its place, records could be deleted that the topic was to keep."""
+    with in_process_broker(tmp_path) as broker:
+        broker.create_topic("t", configs={"cleanup.policy": "compact"})
+        client, data = broker.services.controller.client, b'{"config":{"cleanup.policy":"compact","other":2}}'
+        broker.run(client.create_recursive(f"/config/{entity}"))
+        broker.run(client.tree.run(SetData(f"/config/{entity}", data)))
+    with pytest.raises(StartupError, match=f"{entity}.*strings: other"):
         InProcessBroker(tmp_path)
 
 

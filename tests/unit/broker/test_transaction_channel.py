@@ -14,6 +14,7 @@ from odradek.broker.apis.services import Services
 from odradek.broker.inter_broker.request_format import VersionMismatch
 from odradek.broker.transaction_channel import InterBrokerChannel
 from odradek.controller.model.broker_info import EndPoint
+from odradek.controller.tree.metadata_tree import ConnectionLoss
 from odradek.coordinator.transaction.markers import NO_NODE
 from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.errors import ErrorCode
@@ -57,7 +58,7 @@ def test_leaders_and_coordinators_are_those_of_the_metadata(broker: InProcessBro
     assert channel.leader_of(TopicPartition("t", 0)) == NO_NODE, "the broker has been told of nothing yet"
     assert channel.coordinator_of("id") is None
     broker.create_topic("__transaction_state", 2, configs={"cleanup.policy": "compact"})
-    assert channel.leader_of(TopicPartition("t", 0)) is None, "it is deleted"
+    assert channel.leader_of(TopicPartition("t", 0)) is None, "it has not been told of this one"
     broker.create_topic("t")
     assert channel.leader_of(TopicPartition("t", 0)) == broker.services.broker_id
     assert channel.coordinator_of("id") == broker.services.broker_id
@@ -65,6 +66,33 @@ def test_leaders_and_coordinators_are_those_of_the_metadata(broker: InProcessBro
     broker.services.metadata_cache.snapshot = replace(snapshot, nodes={})
     assert channel.leader_of(TopicPartition("t", 0)) == NO_NODE
     assert channel.coordinator_of("id") is None
+
+
+def test_partitions_are_deleted_if_the_tree_says_so(broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The metadata cache may have heard of some partitions only, after the controller has changed."""
+    broker.create_topic("t", 2)
+    broker.create_topic("u")
+    there = {TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)}
+    gone = {TopicPartition("t", 2), TopicPartition("none", 0)}
+
+    def deleted() -> frozenset[TopicPartition]:
+        answers: list[frozenset[TopicPartition]] = []
+        broker.links.inter_broker.find_deleted(frozenset(there | gone), answers.append)
+        assert broker.settle(lambda: bool(answers))
+        return answers[0]
+
+    async def waiting_for_deletion() -> set[str]:
+        return {"u"}
+
+    async def no_connection() -> set[str]:
+        raise ConnectionLoss("/admin/delete_topics")
+
+    assert deleted() == gone
+    client = broker.services.controller.client
+    monkeypatch.setattr(client, "topic_deletions", waiting_for_deletion)
+    assert deleted() == gone | {TopicPartition("u", 0)}
+    monkeypatch.setattr(client, "topic_deletions", no_connection)
+    assert deleted() == set()
 
 
 def test_markers_and_questions_reach_the_handlers(broker: InProcessBroker) -> None:

@@ -218,6 +218,20 @@ async def test_partitions_that_are_added_while_another_begins_to_move_are_not_lo
 
 
 @async_test
+async def test_partitions_that_the_node_of_a_topic_has_lost_are_written_again() -> None:
+    """Else the next controller would know the partition that moved, and no other."""
+    async with controller_cluster() as cluster:
+        await four_brokers(cluster)
+        topic_id = (await cluster.create("u", {0: [0], 1: [1]})).topic_id
+        await cluster.client.tree.run(SetData(znodes.topic_path("u"), b"{}"))
+        await cluster.settle()
+        await cluster.reassign({TopicPartition("u", 0): (2,)})
+        (topic,) = await cluster.client.topic_assignments(["u"])
+        moving = ReplicaAssignment((2, 0), (2,), (0,))
+        assert (topic.topic_id, topic.assignment) == (topic_id, {0: moving, 1: ReplicaAssignment((1,))})
+
+
+@async_test
 async def test_a_legacy_reassignment_after_one_that_somebody_else_removed() -> None:
     async with controller_cluster() as cluster:
         await four_brokers(cluster)

@@ -109,5 +109,6 @@ async def test_unclean_election_comes_from_the_topic_or_from_the_broker() -> Non
         ("broken", {"retention.ms": "x"}),
     ):
         await client.create_recursive(f"/config/topics/{topic}", znodes.encode_entity_config(config))
-    assert await nodes.unclean_leader_election_topics(["on", "off", "broken", "unset"]) == {"on", "unset"}
+    await client.create_recursive("/config/topics/junk", b'{"config":{"min.insync.replicas":2}}')
+    assert await nodes.unclean_leader_election_topics(["on", "off", "broken", "junk", "unset"]) == {"on", "unset"}
     await database.close()

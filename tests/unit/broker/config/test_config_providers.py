@@ -4,8 +4,9 @@ compared in tests/conformance/daemon/configs/test_config_providers.py.
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -17,9 +18,14 @@ from odradek.broker.config.dynamic.dynamic_config import WITH_VARIABLES, Dynamic
 from odradek.broker.config.dynamic.dynamic_passwords import Passwords
 from odradek.broker.config.dynamic.reconfiguration import check_change
 from odradek.broker.machine.startup_error import StartupError
+from odradek.controller.admin.config_admin import ConfigChange, ResourceChanges
+from odradek.controller.model.config_codes import AlterOperation, ResourceType
+from odradek.controller.znodes import znodes
 from odradek.storage.config.config_def import ConfigError
 from odradek.storage.disk.ports import InlineIoPool
 from odradek.storage.manager.log_manager import LogManager
+from tests.support.in_process.in_process_broker import in_process_broker
+from tests.support.unsafe_ciphers import UnsafeCiphers
 
 KAFKA = "org.apache.kafka.common.config.provider."
 CLASSES = {
@@ -214,3 +220,34 @@ def test_a_request_neither_defines_nor_uses_a_provider(caplog: pytest.LogCapture
     assert WITH_VARIABLES in caplog.text
     literal = {"listener.name.plaintext.ssl.keystore.location": "${vault:/a:b}"}
     assert dynamic.usable(literal, per_broker=True) == literal
+
+
+def test_a_change_keeps_the_variables_of_config_providers_that_it_does_not_name(tmp_path: Path) -> None:
+    """An Apache broker may have stored them, and uses them."""
+    kept = {"listener.name.x.ssl.keystore.location": "${file:/a:b}"}
+    with in_process_broker(tmp_path / "data", PROVIDERS) as broker:
+        admin, client = broker.services.config_admin, broker.services.controller.client
+
+        def stored_after(
+            alter: Callable[..., Coroutine[object, object, Sequence[object]]], *changes: ConfigChange
+        ) -> dict[str, str]:
+            resources = [ResourceChanges(ResourceType.BROKER, "0", changes)]
+            assert broker.run(alter(resources, validate_only=False)) == [None]
+            return broker.run(client.entity_config("brokers/0"))
+
+        stored = {**kept, "log.cleaner.threads": "${env:A}", "log.roll.ms": "1"}
+        broker.run(client.create_recursive("/config/brokers/0", znodes.encode_entity_config(stored)))
+        changes = ConfigChange("log.roll.ms", "2"), ConfigChange("log.cleaner.threads", None, AlterOperation.DELETE)
+        assert stored_after(admin.incremental_alter_configs, *changes) == {**kept, "log.roll.ms": "2"}
+        assert stored_after(admin.alter_configs, changes[0]) == {"log.roll.ms": "2"}, "it replaces all there is"
+
+
+def test_what_defines_or_uses_a_provider_is_told_as_it_is_stored() -> None:
+    config = BrokerConfig({**PROVIDERS, "broker.id": "1", "password.encoder.secret": "s"})
+    passwords = Passwords(config, InlineIoPool(), UnsafeCiphers())
+    dynamic = DynamicBrokerConfig(config, LogManager.__new__(LogManager), passwords)
+    key = "listener.name.x.ssl.keystore."
+    kept = asyncio.run(passwords.encoded({f"{key}password": "${env:A}"}))
+    kept |= {f"{key}location": "${file:/a:b}", "config.providers.v.class": "V"}
+    others = asyncio.run(passwords.encoded({f"{key}key.password": "word", "log.roll.ms": "5", "a": "${vault:b}"}))
+    assert asyncio.run(dynamic.of_config_providers(kept | others)) == kept

@@ -17,6 +17,7 @@ from odradek.broker.network.frames.frame_buffers import FrameBuffers
 from odradek.controller.model.broker_info import EndPoint, SecurityProtocol
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.schema import Request, Response
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.headers import RequestHeader, decode_request, encode_response_parts
 from odradek.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -198,6 +199,18 @@ async def test_a_broker_with_an_older_api_versions_gets_that_version() -> None:
         (ApiKey.API_VERSIONS, 2),
         (ApiKey.ALLOCATE_PRODUCER_IDS, 0),
     ]
+
+
+@pytest.mark.parametrize("error", [ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.UNSUPPORTED_VERSION])
+@async_test
+async def test_versions_that_are_not_told_close_the_connection(error: ErrorCode) -> None:
+    """A coordinator would else count as too old to verify, and records would be appended without that."""
+    peer = Peer()
+    peer.answer = lambda header, request: ApiVersionsResponse(error_code=error)
+    with pytest.raises(ConnectionAbortedError, match=f"answered ApiVersions with error {error.value}"):
+        await peer.ask(version=None)
+    assert peer.hangups == 1
+    assert {header.api_key for header, _ in peer.requests} == {ApiKey.API_VERSIONS}
 
 
 @pytest.mark.parametrize("served", [[], [(ApiKey.ALLOCATE_PRODUCER_IDS, 1, 3)]])

@@ -50,6 +50,16 @@ async def test_all_that_have_any_are_told_by_name() -> None:
 
 
 @async_test
+async def test_a_node_with_a_value_that_is_no_string_is_told_as_an_error() -> None:
+    async with opened() as client:
+        await client.create_recursive("/config/users/junk", b'{"config":{"producer_byte_rate":1}}')
+        for users in (None, ["junk"]):
+            junk = next(one for one in await described(client, users) if one.user == "junk")
+            assert junk.error is not None
+            assert (junk.error.code, junk.error.message) == UNREADABLE
+
+
+@async_test
 async def test_a_name_that_two_nodes_have_is_told_once() -> None:
     """Another program may write `+` for a space, where Kafka writes `%20`."""
     nodes = {"a+b": {"SCRAM-SHA-256": CREDENTIAL.format(4096)}, "a%20b": {"SCRAM-SHA-256": CREDENTIAL.format(5000)}}

@@ -15,6 +15,7 @@ from odradek.controller.znodes.metadata_client import (
     submit_all,
 )
 from odradek.controller.znodes.topic_nodes import TopicIdReplicaAssignment
+from odradek.controller.znodes.znode_json import BadZnode
 from odradek.controller.znodes.znodes import ProducerIdsBlock
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.async_test import async_test
@@ -147,6 +148,18 @@ async def test_producer_id_blocks_follow_each_other_even_in_a_race() -> None:
         assert await client.next_producer_ids_block(1, 1000) == ProducerIdsBlock(1, 2000, 2999)
 
 
+@pytest.mark.parametrize("data", [b"", b"null", b"junk"])
+@async_test
+async def test_no_producer_ids_are_given_out_after_a_block_that_cannot_be_read(data: bytes) -> None:
+    async with opened() as client:
+        await client.create_recursive(znodes.LATEST_PRODUCER_ID_BLOCK, data)
+        with pytest.raises(BadZnode, match="latest_producer_id_block"):
+            await client.next_producer_ids_block(1, 1000)
+        node = await client.get(znodes.LATEST_PRODUCER_ID_BLOCK)
+        assert node is not None
+        assert node.data == data
+
+
 @pytest.mark.parametrize(("operations", "batches"), [(0, 0), (1000, 1), (1001, 2)])
 @async_test
 async def test_long_lists_of_operations_are_cut(operations: int, batches: int) -> None:
@@ -192,6 +205,20 @@ async def test_partitions_that_are_changed_one_by_one_have_the_node_of_their_top
         await client.change_topic_assignment("t", {1: ReplicaAssignment((4,))}, 0)
         (known,) = await client.topic_assignments(["t"])
         assert known.assignment == {0: ReplicaAssignment((3,)), 1: ReplicaAssignment((4,))}, "somebody else has written"
+
+
+@pytest.mark.parametrize("data", [b"junk", b"", b"[]", b'{"version":3}', b'{"partitions":{"1":[2]}}'])
+@async_test
+async def test_partitions_that_the_node_has_lost_are_written_again(data: bytes) -> None:
+    known = {partition: ReplicaAssignment((1, 2)) for partition in range(3)}
+    async with opened() as client:
+        await client.create_recursive(znodes.topic_path("t"), data)
+        await client.change_topic_assignment("t", {1: ReplicaAssignment((3,))}, 0, b"i" * 16, known)
+        node = await client.get(znodes.topic_path("t"))
+        assert node is not None
+        found = topic_nodes.decode_topic("t", node.data)
+        assert found == TopicIdReplicaAssignment("t", b"i" * 16, {**known, 1: ReplicaAssignment((3,))})
+        assert list(found.assignment) == [0, 1, 2]
 
 
 @async_test

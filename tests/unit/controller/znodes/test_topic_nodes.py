@@ -27,7 +27,6 @@ def test_topics_survive_the_tree(topic_id: bytes | None, assignment: dict[int, R
 def test_topics_of_old_versions_and_junk() -> None:
     v1 = b'{"version":1,"partitions":{"0":[1,2]}}'
     assert topic_nodes.decode_topic("t", v1) == TopicIdReplicaAssignment("t", None, {0: ReplicaAssignment((1, 2))})
-    assert topic_nodes.decode_topic("t", None) == TopicIdReplicaAssignment("t", None)
     assert topic_nodes.decode_topic("t", b"junk") == TopicIdReplicaAssignment("t", None)
     for bad in (
         b'{"partitions":{"x":[1]}}',
@@ -35,6 +34,14 @@ def test_topics_of_old_versions_and_junk() -> None:
         b'{"partitions":{"2147483648":[1]}}',
         b'{"partitions":{"0":[2147483648]}}',
         b'{"topic_id":"short","partitions":{}}',
+        b'{"topic_id":1,"partitions":{}}',
+        b'{"partitions":[]}',
+        b'{"partitions":{"0":[1]},"adding_replicas":null}',
+        None,
+        b"",
+        b" ",
+        b"null",
+        b"[]",
     ):
         with pytest.raises(BadZnode):
             topic_nodes.decode_topic("t", bad)

@@ -78,6 +78,22 @@ def test_partitions_that_are_deleted_meanwhile_need_no_marker() -> None:
     assert state(world) is TransactionState.COMPLETE_COMMIT
 
 
+def test_partitions_that_the_metadata_do_not_name_yet_get_their_marker_later() -> None:
+    """A new controller names partitions without an online replica after the others."""
+    world = decided(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    world.channel.leaders[P0] = None
+    world.channel.in_tree.add(P0)
+    world.pass_time(10 * MARKER_RETRY_BACKOFF_MS)
+    assert state(world) is TransactionState.PREPARE_COMMIT
+    assert world.coordinator.markers.unknown_destinations == 1
+    del world.channel.leaders[P0]
+    world.channel.errors.clear()
+    world.pass_time(MARKER_RETRY_BACKOFF_MS)
+    assert world.channel.sent[-1][1].markers[0].topics[0].partition_indexes == [0]
+    assert state(world) is TransactionState.COMPLETE_COMMIT
+    assert world.coordinator.markers.unknown_destinations == 0
+
+
 def test_markers_for_an_unknown_leader_are_counted_while_they_wait() -> None:
     world = decided(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     assert world.coordinator.markers.unknown_destinations == 0, "its leader is known"

@@ -141,6 +141,15 @@ def test_a_config_that_changes_while_it_is_read_stays(broker: InProcessBroker, n
     assert log_manager.config_of("y").retention_ms == 1
 
 
+def test_a_topic_whose_config_has_a_value_that_is_no_string_gets_no_log(broker: InProcessBroker) -> None:
+    """Its records could be deleted with the defaults."""
+    client, data = broker.services.controller.client, b'{"config":{"retention.ms":-1}}'
+    broker.run(client.create_recursive("/config/topics/x", data))
+    answer = broker.call(leader_and_isr(7), 7)
+    assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR  # type: ignore[attr-defined]
+    assert broker.services.log_manager.all_logs() == []
+
+
 def test_requests_read_configs_one_after_the_other(broker: InProcessBroker) -> None:
     """Else what an earlier one has read could replace what a later one has read, of a topic that was created anew."""
     reads: list[asyncio.Event] = []
