@@ -59,6 +59,10 @@ class InterBrokerChannel:
         self._spawn = spawn
         self._timeout_ms = timeout_ms
         self._broker: Services | None = None
+        self._lookups: list[tuple[frozenset[TopicPartition], Callable[[frozenset[TopicPartition]], None]]] = []
+        """Partitions that the next read of the tree looks for. While they are read there is no other read."""
+        self._is_reading = False
+        self._has_failed = False
 
     def serve(self, broker: Services) -> None:
         """Set the services that handle this broker's requests to itself. They are created after this channel."""
@@ -86,22 +90,38 @@ class InterBrokerChannel:
     def find_deleted(
         self, topic_partitions: frozenset[TopicPartition], respond: Callable[[frozenset[TopicPartition]], None]
     ) -> None:
-        self._spawn(self._find_deleted(topic_partitions, respond))
+        self._lookups.append((topic_partitions, respond))
+        if not self._is_reading:
+            self._is_reading = True
+            self._spawn(self._find_all_deleted())
 
-    async def _find_deleted(
-        self, topic_partitions: frozenset[TopicPartition], respond: Callable[[frozenset[TopicPartition]], None]
-    ) -> None:
-        deleted: frozenset[TopicPartition] = frozenset()
+    async def _find_all_deleted(self) -> None:
+        """One read of the tree at a time for all that ask meanwhile: after a failover each open transaction may ask."""
+        try:
+            while self._lookups:
+                lookups, self._lookups = self._lookups, []
+                deleted: frozenset[TopicPartition] = frozenset()
+                try:
+                    deleted = await self._deleted_of(frozenset().union(*(asked for asked, _ in lookups)))
+                finally:  # also after a bug and at shutdown: the markers wait for these calls
+                    for asked, respond in lookups:
+                        respond(asked & deleted)
+        finally:
+            self._is_reading = False
+
+    async def _deleted_of(self, topic_partitions: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
         try:
             counts = await self._services.topic_partition_counts({topic for topic, _ in topic_partitions})
             going = await self._services.controller.client.topic_deletions()
-            deleted = frozenset(
-                each for each in topic_partitions if each.topic in going or each.partition >= counts.get(each.topic, 0)
-            )
         except (BadZnode, TreeError) as error:
-            logger.warning("Cannot read which of %s are deleted: %r", sorted(topic_partitions), error)
-        finally:
-            respond(deleted)  # also after a bug and at shutdown: the markers wait for this call
+            if not self._has_failed:  # the first of a row: markers ask again in milliseconds
+                logger.warning("Cannot read which partitions of transactions are deleted: %r", error)
+            self._has_failed = True
+            return frozenset()
+        self._has_failed = False
+        return frozenset(
+            each for each in topic_partitions if each.topic in going or each.partition >= counts.get(each.topic, 0)
+        )
 
     def coordinator_of(self, transactional_id: str) -> int | None:
         """The broker id of the coordinator; None while there is no live one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator
+from collections.abc import Collection, Coroutine, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -81,6 +81,25 @@ def test_partitions_are_deleted_if_the_tree_says_so(broker: InProcessBroker, mon
         assert broker.settle(lambda: bool(answers))
         return answers[0]
 
+    def all_deleted_together() -> list[frozenset[TopicPartition]]:
+        """Of the first question, and of two that come while it is answered, for which the tree is read once."""
+        answers: list[frozenset[TopicPartition]] = []
+        reads = 0
+        counts = broker.services.topic_partition_counts
+
+        async def counted(topics: Collection[str]) -> dict[str, int]:
+            nonlocal reads
+            reads += 1
+            return await counts(topics)
+
+        with monkeypatch.context() as patches:
+            patches.setattr(broker.services, "topic_partition_counts", counted)
+            for asked in (there | gone, {TopicPartition("none", 0)}, there):
+                broker.links.inter_broker.find_deleted(frozenset(asked), answers.append)
+            assert broker.settle(lambda: len(answers) == 3)
+        assert reads <= 2
+        return answers
+
     async def waiting_for_deletion() -> set[str]:
         return {"u"}
 
@@ -88,6 +107,7 @@ def test_partitions_are_deleted_if_the_tree_says_so(broker: InProcessBroker, mon
         raise ConnectionLoss("/admin/delete_topics")
 
     assert deleted() == gone
+    assert all_deleted_together() == [gone, {TopicPartition("none", 0)}, set()]
     client = broker.services.controller.client
     monkeypatch.setattr(client, "topic_deletions", waiting_for_deletion)
     assert deleted() == gone | {TopicPartition("u", 0)}
