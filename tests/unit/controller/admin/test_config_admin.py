@@ -3,10 +3,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import weakref
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from itertools import chain, repeat
-from typing import NamedTuple, cast
+from typing import cast
 
 import pytest
 
@@ -16,7 +16,6 @@ from odradek.controller.admin.config_admin import (
     ConfigChange,
     ResourceChanges,
     apply_changes,
-    describe_topic_configs,
 )
 from odradek.controller.admin.policies import (
     AlterConfigMetadata,
@@ -351,60 +350,6 @@ def test_lists_grow_and_shrink() -> None:
     assert apply("delete", SUBTRACT, {"cleanup.policy": ","}) == ""
 
 
-class Synonym(NamedTuple):
-    name: str
-    value: str | None
-    source: int
-
-
-def broker_synonyms(name: str) -> Sequence[Synonym]:
-    table = {
-        "log.retention.ms": [Synonym("log.retention.hours", "168", 5)],
-        "log.segment.bytes": [Synonym("log.segment.bytes", "1000", 4), Synonym("log.segment.bytes", "1073741824", 5)],
-    }
-    return table.get(name, [])
-
-
-def test_described_topic_configs() -> None:
-    described = {
-        config.name: config
-        for config in describe_topic_configs(
-            "t",
-            {"retention.ms": "5", "cleanup.policy": "compact, delete"},
-            {"log.segment.bytes": "1000"},
-            broker_synonyms,
-        )
-    }
-    retention = described["retention.ms"]
-    assert (retention.value, retention.config_source, retention.config_type) == ("5", 1, ConfigType.LONG)
-    assert [(s.name, s.value, s.source) for s in retention.synonyms] == [
-        ("retention.ms", "5", 1),
-        ("log.retention.hours", "168", 5),
-    ]
-    segment = described["segment.bytes"]
-    assert (segment.value, segment.config_source, segment.is_default) == ("1000", 4, False)
-    assert described["cleanup.policy"].value == "compact,delete"
-    assert (described["min.insync.replicas"].value, described["min.insync.replicas"].config_source) == ("1", 5)
-    assert described["min.insync.replicas"].is_default
-    assert all(config.documentation for config in described.values())
-    (only,) = describe_topic_configs("t", {}, {}, broker_synonyms, ["retention.ms", "unknown"])
-    assert (only.name, only.value) == ("retention.ms", "604800000")
-
-
-def test_a_limit_of_timestamps_from_the_brokers_difference_is_shown_as_a_default() -> None:
-    """As in Apache Kafka: source and synonyms are those of the limit's own key of the broker."""
-    own = Synonym("log.message.timestamp.after.max.ms", str(2**63 - 1), 5)
-    (limit,) = describe_topic_configs(
-        "t",
-        {},
-        {"log.message.timestamp.difference.max.ms": "5"},
-        lambda name: [own] if name == own.name else [],
-        ["message.timestamp.after.max.ms"],
-    )
-    assert (limit.value, limit.config_source, limit.is_default) == ("5", 5, True)
-    assert [(s.name, s.value, s.source) for s in limit.synonyms] == [own]
-
-
 @async_test
 async def test_overrides_of_what_is_no_topic() -> None:
     async with with_admin() as (_, admin):
@@ -429,16 +374,6 @@ async def test_secrets_are_sealed_in_the_tree() -> None:
         assert error is not None
         assert error.code is ErrorCode.INVALID_CONFIG
         assert "unspeakable" not in repr(changes(BROKER, "0", ConfigChange("password", "unspeakable")))
-
-
-def test_configs_without_a_meaning_are_shown_as_secrets() -> None:
-    described = {
-        config.name: config
-        for config in describe_topic_configs("t", {"flush.ms": "-1", "password": "x"}, {}, broker_synonyms)
-    }
-    assert described["flush.ms"].value == str(2**63 - 1), "what holds, for the value cannot be"
-    assert (described["password"].value, described["password"].is_sensitive) == (None, True)
-    assert described["password"].config_source == 1
 
 
 @async_test
