@@ -407,15 +407,14 @@ class Connection(asyncio.Protocol):
         finally:
             self._is_processing = False
         self.flush_answers()
-        if self._has_ended or self._ending is not None:
+        if self._close_reason is None and (self._has_ended or self._ending is not None):
             self._close_when_done(sender)
         elif frames.buffered or self._next_frame is not None or self._is_reading_paused:
             self._regulate_reading()
 
     def _close_when_done(self, sender: ResponseSender) -> None:
         """Close after the end of the stream, or of what is answered, once all earlier requests are answered."""
-        if self._close_reason is None:  # else it may be released, and would stay there
-            self._owner.priorities.client_ended(self)
+        self._owner.priorities.client_ended(self)
         if self._ending is not None:
             if self._in_flight or sender.is_blocked:
                 return
