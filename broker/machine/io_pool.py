@@ -29,7 +29,7 @@ THREADS: Final = 4
 
 HANDLER_CALLS_MAX: Final = 2
 """Calls of operators' classes and of SASL clients, which may wait for other services, in threads at the same time. The
-other threads are for the disk, but for one that fetches the JWKS of the listeners now and then."""
+other threads are for the disk, and one for each listener that fetches a JWKS now and then."""
 
 
 class ThreadIoPool:

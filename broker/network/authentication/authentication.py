@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.network.requests.request import RequestContext
 from odradek.broker.network.sockets.close_reason import CloseReason
-from odradek.broker.security.sasl.mechanisms import OneAtATime, enabled_mechanisms
+from odradek.broker.security.sasl.mechanisms import enabled_mechanisms
 from odradek.broker.security.sasl.ports import SaslError
 from odradek.broker.security.sasl.server_authenticator import (
     AuthenticationFailed,
@@ -76,7 +76,7 @@ class Authentications:
         self.clock: Clock = parts.clock
         self.timer = timer
         self.in_background = in_background
-        self._parts = parts._replace(fetch_pool=OneAtATime(parts.io_pool))
+        self._parts = parts
         self._answer_versions = answer_versions
         self._answer_unsupported_versions = answer_unsupported_versions
         self._listeners: dict[str, _Listener] = {}

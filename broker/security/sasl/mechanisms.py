@@ -6,9 +6,8 @@ Kafka: SaslChannelBuilder.configure, JaasContext.loadServerContext.
 from __future__ import annotations
 
 import logging
-from collections import deque
 from importlib import import_module
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
 
 from odradek.broker.security.sasl.jaas import parse_jaas_config
 from odradek.broker.security.sasl.ports import SaslContext
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from odradek.timer.clock import Clock
 
 logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 _ROOM: Final = "odradek.broker.security.sasl"
 HANDLER_KEY: Final = "sasl.server.callback.handler.class"
@@ -57,32 +54,6 @@ class SaslParts(NamedTuple):
     scram_credentials: ScramCredentials
     tokens: TokenCache | None
     handler_slots: asyncio.Semaphore | None = None
-    fetch_pool: IoPool | None = None
-
-
-class OneAtATime:
-    """Takes one thread of an I/O pool at most. Implements `IoPool`; the jobs run in the order of `submit`."""
-
-    __slots__ = ("_io_pool", "_is_running", "_waiting")
-
-    def __init__(self, io_pool: IoPool) -> None:
-        self._io_pool = io_pool
-        self._is_running = False
-        self._waiting: deque[Callable[[], None]] = deque()
-
-    def submit(self, work: Callable[[], T], done: Callable[[T | OSError], None]) -> None:
-        def ended(result: T | OSError) -> None:
-            self._is_running = False
-            self._run_next()
-            done(result)
-
-        self._waiting.append(lambda: self._io_pool.submit(work, ended))
-        self._run_next()
-
-    def _run_next(self) -> None:
-        if self._waiting and not self._is_running:
-            self._is_running = True
-            self._waiting.popleft()()
 
 
 def mechanism_module(mechanism: str) -> MechanismModule:

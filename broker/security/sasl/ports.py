@@ -128,8 +128,6 @@ class SaslContext(NamedTuple):
     """None: no delegation tokens (`delegation.token.secret.key` is not set)."""
     handler_slots: asyncio.Semaphore | None = None
     """Limits the calls in threads of operators' classes and of clients; None: in a command."""
-    fetch_pool: IoPool | None = None
-    """For fetches from HTTP servers, of all listeners together; None: of a client, which has no keys to fetch."""
     handler_class: str | None = None
     """`sasl.server.callback.handler.class` with the prefixes of the listener and the mechanism."""
     configs: Mapping[str, str] = MappingProxyType({})

@@ -34,8 +34,9 @@ def make_validator(context: SaslContext) -> tuple[JwtValidator, Callable[[], Awa
         return JwtValidator(rules, lambda key_id, algorithm: select(keys, key_id, algorithm), now_ms), lambda: None
     options = context.jaas_entry.options
     check_trust_store(url, options)
-    pool = context.fetch_pool or context.io_pool
-    jwks = RefreshingJwks(url, lambda: request(url, options), pool, context.clock.monotonic_ms, _refresh_times(context))
+    jwks = RefreshingJwks(
+        url, lambda: request(url, options), context.io_pool, context.clock.monotonic_ms, _refresh_times(context)
+    )
     jwks.maybe_refresh()
     return JwtValidator(rules, jwks.find_key, now_ms), jwks.wait
 

@@ -4,8 +4,7 @@ They are fetched at the start, again for the first token that comes when they ar
 a token has an unknown key id (each id once a minute). A token waits for the keys if there are none yet, or if they are
 older than the refresh time: else the first tokens after a quiet night would be checked with keys that may have been
 withdrawn. A failed fetch leaves the keys as they are and is repeated after a backoff; no token waits for that. Until
-the first one succeeds every token is refused. One listener fetches at a time, so that servers that do not answer hold
-one thread.
+the first one succeeds every token is refused.
 
 Kafka: RefreshingHttpsJwks, RefreshingHttpsJwksVerificationKeyResolver.
 """

@@ -1,22 +1,12 @@
 from __future__ import annotations
 
-import os
-from functools import partial
-
 import pytest
 
 from odradek.broker.config.broker_config import BrokerConfig
-from odradek.broker.security.sasl.mechanisms import (
-    OneAtATime,
-    SaslParts,
-    enabled_mechanisms,
-    java_hash_set_order,
-    sasl_context,
-)
+from odradek.broker.security.sasl.mechanisms import SaslParts, enabled_mechanisms, java_hash_set_order, sasl_context
 from odradek.storage.config.config_def import ConfigError
 from odradek.storage.disk.ports import InlineIoPool
 from odradek.timer.clock import ManualClock
-from tests.support.disks.logs import DeferredIoPool
 from tests.support.in_process.security.sasl_contexts import Credentials
 
 PARTS = SaslParts(ManualClock(), InlineIoPool(), bytes, Credentials(), None)
@@ -61,21 +51,3 @@ def test_the_order_is_that_of_a_java_hash_set() -> None:
 
 
 APACHE_ORDER = ["PLAIN", "SCRAM-SHA-512", "SCRAM-SHA-256"]
-
-
-def test_one_job_at_a_time_takes_a_thread() -> None:
-    pool, found = DeferredIoPool(), list[object]()
-    one = OneAtATime(pool)
-    for name in ("first", "second", "third"):
-        one.submit(partial(str, name), found.append)
-    for count in range(1, 4):
-        assert len(pool.pending) == 1
-        pool.run_one()
-        assert len(found) == count
-    assert found == ["first", "second", "third"]
-    assert not pool.pending
-    one.submit(lambda: os.stat("/absent"), found.append)
-    pool.run_one()
-    assert isinstance(found[3], FileNotFoundError)
-    one.submit(partial(str, "later"), found.append)
-    assert len(pool.pending) == 1
