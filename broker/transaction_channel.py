@@ -13,12 +13,15 @@ InterBrokerSendThread.
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from odradek.broker.inter_broker.request_format import VersionMismatch
+from odradek.controller.loop_turns import in_turns
 from odradek.controller.model.topic_names import TRANSACTION_STATE_TOPIC
 from odradek.controller.tree.metadata_tree import TreeError
 from odradek.controller.znodes.znode_json import BadZnode
+from odradek.coordinator.batched_requests import call_all
 from odradek.coordinator.transaction.markers import NO_NODE
 from odradek.protocol.codec.schema import Response
 from odradek.protocol.errors import ErrorCode
@@ -100,14 +103,22 @@ class InterBrokerChannel:
         try:
             while self._lookups:
                 lookups, self._lookups = self._lookups, []
-                deleted: frozenset[TopicPartition] = frozenset()
-                try:
-                    deleted = await self._deleted_of(frozenset().union(*(asked for asked, _ in lookups)))
-                finally:  # also after a bug and at shutdown: the markers wait for these calls
-                    for asked, respond in lookups:
-                        respond(asked & deleted)
+                await self._answer(lookups)
         finally:
             self._is_reading = False
+
+    async def _answer(
+        self, lookups: list[tuple[frozenset[TopicPartition], Callable[[frozenset[TopicPartition]], None]]]
+    ) -> None:
+        deleted: frozenset[TopicPartition] = frozenset()
+        answered = 0
+        try:
+            deleted = await self._deleted_of(frozenset().union(*(asked for asked, _ in lookups)))
+            async for asked, respond in in_turns(lookups):  # each may append the end of a transaction
+                answered += 1
+                respond(asked & deleted)
+        finally:  # also after a bug and at shutdown: the markers wait for these calls
+            call_all(partial(respond, asked & deleted) for asked, respond in lookups[answered:])
 
     async def _deleted_of(self, topic_partitions: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
         try:

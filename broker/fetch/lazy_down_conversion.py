@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
     from odradek.broker.fetch.down_conversion import Converted, DownConverter
+    from odradek.broker.network.requests.large_requests import ConnectionWork
     from odradek.storage.disk.ports import IoPool
 
 PIECE_BYTES: Final = 128 * 1024
@@ -64,6 +65,7 @@ class LazyDownConversionRecords(SlicedRecords):
         "_position",
         "_region",
         "_skipped",
+        "_work",
     )
 
     def __init__(
@@ -74,9 +76,10 @@ class LazyDownConversionRecords(SlicedRecords):
         converter: DownConverter,
         io_pool: IoPool,
         count: Callable[[int, int, int], None] | None = None,
+        work: ConnectionWork | None = None,
     ) -> None:
         """`count` is called with a number of converted records, and the time (ns) and the bytes of memory that they
-        took.
+        took. `work`: of the connection, which a conversion may outlive.
         """
         self._region = region
         self._magic = magic
@@ -84,6 +87,7 @@ class LazyDownConversionRecords(SlicedRecords):
         self._converter = converter
         self._io_pool = io_pool
         self._count = count
+        self._work = work
         self._position = region.position
         self._end = region.position + region.size_in_bytes
         self._first: bytes | None = None
@@ -217,9 +221,13 @@ class LazyDownConversionRecords(SlicedRecords):
 
         def begin(end: Callable[[], None]) -> None:
             def done(result: Converted, conversion_ns: int) -> None:
+                if self._work is not None:
+                    self._work.end()
                 results.append((result, conversion_ns))
                 end()
 
+            if self._work is not None:
+                self._work.begin()
             self._converter.convert(Piece(source, self._magic, self._first_offset), done)
 
         yield begin

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from odradek.controller.tree.metadata_tree import TreeError
+from odradek.controller.znodes.znode_json import BadZnode
 from odradek.controller.znodes.znodes import PRODUCER_IDS_BLOCK_SIZE
 from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -137,7 +138,7 @@ class OwnBlocks:
         assert isinstance(request, AllocateProducerIdsRequest)
         try:
             block = await self._next_block(request.broker_id, PRODUCER_IDS_BLOCK_SIZE)
-        except (KafkaError, TreeError) as error:
+        except (BadZnode, KafkaError, TreeError) as error:
             log.warning("Could not allocate a block of producer ids in the metadata: %r", error)
             return cast("ResponseT", AllocateProducerIdsResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR))
         return cast(

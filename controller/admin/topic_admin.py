@@ -343,10 +343,10 @@ class AdminManager:
         return added
 
     async def _delete(self, topic: str, record_mutations: RecordMutations) -> TopicResult:
-        found = await self._client.topic_assignments([topic]) if topic_names.is_valid_topic_name(topic) else []
-        if not found:
+        count = await self._client.partition_count(topic) if topic_names.is_valid_topic_name(topic) else None
+        if count is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Topic `{topic}` to delete does not exist")
-        record_mutations(len(found[0].assignment))
+        record_mutations(count)
         # A topic that is already marked for deletion is waited for as well.
         await self._client.create_recursive(znodes.delete_topic_path(topic))
         return TopicResult(name=topic)

@@ -234,6 +234,13 @@ class MetadataClient:
         """The number of partitions of each topic that has a node. Kafka: KafkaZkClient.getTopicPartitionCount."""
         return {found.topic: len(found.assignment) for found in await self.topic_assignments(topics)}
 
+    async def partition_count(self, topic: str) -> int | None:
+        """The number of partitions of a topic; 0 if its node cannot be read, None without a node."""
+        try:
+            return (await self.topic_partition_counts([topic])).get(topic)
+        except BadZnode:
+            return 0
+
     async def set_topic_assignment(
         self, topic: str, topic_id: bytes | None, assignment: Mapping[int, ReplicaAssignment], epoch_zk_version: int
     ) -> None:

@@ -36,7 +36,7 @@ from odradek.storage.disk.environment import Environment
 from odradek.storage.disk.throttle import Throttle
 from odradek.storage.segment.log_segment import LogSegment
 from odradek.storage.segment.log_segments import LogSegments
-from odradek.storage.segment.transaction_index import AbortedTxn, TransactionIndex
+from odradek.storage.segment.transaction_index import AbortedTxn, CorruptIndexError, TransactionIndex
 from odradek.timer.clock import SystemClock, sleep_ms
 from odradek.timer.system_timer import SystemTimer
 
@@ -253,27 +253,27 @@ class LogCleaning:
 
     def _open_txn_indexes(self) -> list[TransactionIndex]:
         """The transaction indexes of all segments of the log, including those that are not compacted."""
-        directory, environment = self._job.directory, self._environment
         bases = sorted(
             offset
-            for name in os.listdir(directory)
+            for name in os.listdir(self._job.directory)
             if name.endswith(log_files.TXN_INDEX_FILE_SUFFIX) and (offset := log_files.offset_of(name)) is not None
         )
-        return [
-            TransactionIndex(
-                os.path.join(directory, log_files.offset_name(base, log_files.TXN_INDEX_FILE_SUFFIX)),
-                base,
-                environment.fs,
-                environment.open_files,
-            )
-            for base in bases
-        ]
+        return [self._open_txn_index(base) for base in bases]
+
+    def _open_txn_index(self, base_offset: int) -> TransactionIndex:
+        name = log_files.offset_name(base_offset, log_files.TXN_INDEX_FILE_SUFFIX)
+        path = os.path.join(self._job.directory, name)
+        return TransactionIndex(path, base_offset, self._environment.fs, self._environment.open_files)
 
     def _collect_aborted(self, start_offset: int, upper_bound: int) -> list[AbortedTxn]:
         """The aborted transactions that overlap [start_offset, upper_bound)."""
         collected: list[AbortedTxn] = []
-        for index in self._txn_indexes:
-            found, is_complete = index.collect(start_offset, upper_bound)
+        for number, index in enumerate(self._txn_indexes):
+            try:
+                found, is_complete = index.collect(start_offset, upper_bound)
+            except CorruptIndexError:  # the broker may have cut it, with the end of the log: what is left is enough
+                index = self._txn_indexes[number] = self._open_txn_index(index.start_offset)
+                found, is_complete = index.collect(start_offset, upper_bound)
             collected += found
             if is_complete:
                 break

@@ -158,7 +158,9 @@ async def _needed_from_the_tree(broker: Services, request: LeaderAndIsrRequest) 
             is_elected = is_elected or hosted is None or not hosted.is_leader
         if topic in found or not is_valid_topic_name(topic):
             continue
-        if broker.log_manager.get_log(TopicPartition(topic, state.partition_index)) is None:
+        topic_partition = TopicPartition(topic, state.partition_index)
+        is_offline = broker.replica_manager.partitions.is_offline(topic_partition)
+        if broker.log_manager.get_log(topic_partition) is None and not is_offline:
             found.add(topic)
     return sorted(found), is_elected
 

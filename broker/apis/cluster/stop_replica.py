@@ -39,8 +39,8 @@ state_change_log = logging.getLogger("odradek.state.change")
 
 @in_slices
 def handle(broker: Services, ctx: RequestContext, request: StopReplicaRequest) -> Steps:
-    """Stop the replicas, one partition a step. The response waits until the changes are durable: a deletion that is not
-    has an error by then.
+    """Stop the replicas, one partition a step. The response waits until the changes are durable: a deletion whose
+    directory has failed meanwhile has an error by then.
     """
     authorize_cluster(broker, ctx, AclOperation.CLUSTER_ACTION)
     if is_stale(broker, request.broker_epoch):

@@ -56,7 +56,7 @@ from odradek.timer.sliced_work import Wait, listed, run_through
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
-    from odradek.broker.network.requests.request import RequestContext, RequestTimes
+    from odradek.broker.network.requests.request import RequestContext
     from odradek.timer.sliced_work import Steps
 
 FUTURE_REPLICA_ID = -3
@@ -134,6 +134,8 @@ def _fetch(
             yield from answer(results)
 
     def go_on() -> None:
+        if ctx.work is not None:
+            ctx.work.end()
         now_or_in_slices(broker, ctx, request, read(), is_small=len(interesting) <= SMALL_REQUEST_PARTITIONS)
 
     for first in range(0, len(interesting) - SMALL_REQUEST_PARTITIONS, SMALL_REQUEST_PARTITIONS):
@@ -142,6 +144,8 @@ def _fetch(
     if read_ahead is None:
         yield from read()
     else:
+        if ctx.work is not None:
+            ctx.work.begin()
         read_ahead(go_on)
 
 
@@ -247,7 +251,7 @@ def _respond(
             yield None
         if omits_sent and not result.size_in_bytes and result.is_sent:
             continue  # after the first response only partitions that have changed
-        data = _partition_data(broker, ctx.times, result, version, is_follower, to_convert)
+        data = _partition_data(broker, ctx, result, version, is_follower, to_convert)
         if version >= 16 and result.error in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
             topic_partition = TopicPartition(result.fetch.topic or "", result.fetch.partition)
             data.current_leader = LeaderIdAndEpoch()
@@ -298,11 +302,7 @@ def _reply_converted(
             for (_, records), error in zip(to_convert, errors, strict=True):
                 if error == ErrorCode.NONE:
                     records.release()  # the sender has retained the records that it sends
-            if ctx.work is not None:
-                ctx.work.end()
 
-    if ctx.work is not None:
-        ctx.work.begin()
     convert_firsts([records for _, records in to_convert], broker.io_pool, converted)
 
 
@@ -316,7 +316,7 @@ def _response_size(
 
 def _partition_data(
     broker: Services,
-    times: RequestTimes | None,
+    ctx: RequestContext,
     result: LogReadResult,
     version: int,
     is_follower: bool,
@@ -348,7 +348,7 @@ def _partition_data(
                 for aborted in fetched.aborted_transactions
             ]
     if version < FIRST_ZSTD_VERSION:
-        return _for_old_version(broker, times, result, data, version, is_follower, to_convert)
+        return _for_old_version(broker, ctx, result, data, version, is_follower, to_convert)
     return data
 
 
@@ -360,7 +360,7 @@ def _for_version(error: ErrorCode, version: int) -> ErrorCode:
 
 def _for_old_version(
     broker: Services,
-    times: RequestTimes | None,
+    ctx: RequestContext,
     result: LogReadResult,
     data: PartitionData,
     version: int,
@@ -387,7 +387,7 @@ def _for_old_version(
         return data
     region = data.records
     assert isinstance(region, FileRegion), "records that were found are in a file"
-    stats = broker.replica_manager.partitions.topic_stats
+    stats, times = broker.replica_manager.partitions.topic_stats, ctx.times
 
     def count(converted: int, conversion_ns: int, temporary_bytes: int) -> None:
         if stats is not None and fetch.topic is not None:
@@ -396,7 +396,9 @@ def _for_old_version(
             times.message_conversions_ns += conversion_ns
             times.temporary_bytes += temporary_bytes
 
-    records = LazyDownConversionRecords(region, magic, fetch.fetch_offset, broker.down_converter, broker.io_pool, count)
+    records = LazyDownConversionRecords(
+        region, magic, fetch.fetch_offset, broker.down_converter, broker.io_pool, count, ctx.work
+    )
     to_convert.append((data, records))
     return data
 

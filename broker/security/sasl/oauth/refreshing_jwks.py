@@ -3,8 +3,8 @@
 They are fetched at the start, again for the first token that comes when they are older than the refresh time, and when
 a token has an unknown key id (each id once a minute). A token waits for the keys if there are none yet, or if they are
 older than the refresh time: else the first tokens after a quiet night would be checked with keys that may have been
-withdrawn. A failed fetch leaves the keys as they are and is repeated after a backoff; no token waits for that. Until
-the first one succeeds every token is refused.
+withdrawn. A failed fetch leaves the keys as they are and is repeated after a backoff; no token waits for a server that
+has failed a short time ago. Until the first fetch succeeds every token is refused.
 
 Kafka: RefreshingHttpsJwks, RefreshingHttpsJwksVerificationKeyResolver.
 """
@@ -29,6 +29,9 @@ logger = logging.getLogger(__name__)
 MISSING_KEY_IDS_MAX: Final = 16
 MISSING_KEY_ID_MS: Final = 60_000
 MISSING_KEY_ID_LENGTH_MAX: Final = 1000
+
+NO_WAIT_MS: Final = 60_000
+"""After a failed fetch, no token waits for so long for another one, if there are keys."""
 
 
 class RefreshTimes(NamedTuple):
@@ -58,6 +61,7 @@ class RefreshingJwks:
         self._keys: list[JsonWebKey] | None = None
         self._next_refresh_ms = self._stale_ms = now_ms()
         self._failures = 0
+        self._no_wait_before_ms = self._next_refresh_ms
         self._is_refreshing = False
         self._waiting: list[asyncio.Future[None]] = []
         self._missing_key_ids: dict[str, int] = {}
@@ -73,7 +77,7 @@ class RefreshingJwks:
     def wait(self) -> Awaitable[None] | None:
         """The end of the fetch under way, if there are no keys yet, or if they are too old."""
         self.maybe_refresh()
-        is_fresh = self._now_ms() < self._stale_ms or self._failures > 0
+        is_fresh = self._now_ms() < max(self._stale_ms, self._no_wait_before_ms)
         if not self._is_refreshing or (self._keys is not None and is_fresh):
             return None
         waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -116,6 +120,7 @@ class RefreshingJwks:
         else:
             backoff_ms = min(times.retry_backoff_max_ms, times.retry_backoff_ms << min(self._failures, 30))
             self._failures += 1
+            self._no_wait_before_ms = now_ms + NO_WAIT_MS
             self._next_refresh_ms = now_ms + backoff_ms
             logger.warning(
                 "OAuth JWKS refresh of %s encountered an error; not updating local JWKS cache: %s",

@@ -71,3 +71,16 @@ async def test_partitions_are_added_to_what_the_topic_is_when_they_are_written()
         assert await add(3, meanwhile) == ErrorCode.REASSIGNMENT_IN_PROGRESS
         (topic,) = await cluster.client.topic_assignments(["t"])
         assert topic.assignment == moving
+
+
+@async_test
+async def test_a_topic_whose_node_was_damaged_meanwhile_can_be_deleted() -> None:
+    """The controller knows the topic. It is the way to get rid of such a node."""
+    async with controller_cluster() as cluster:
+        await cluster.start(0)
+        await cluster.create("t", {0: [0]})
+        await cluster.client.tree.run(SetData(znodes.topic_path("t"), b""))
+        results = await cluster.admin().delete_topics(["t"], timeout_ms=1000)
+        assert results["t"].is_success
+        await cluster.settle()
+        assert not await cluster.client.exists(znodes.topic_path("t"))

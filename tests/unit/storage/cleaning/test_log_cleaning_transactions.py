@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from odradek.protocol.records.batch import RecordBatch
 from odradek.protocol.records.control import ControlRecordType
+from odradek.storage.cleaning.log_cleaning import LogCleaning
 from odradek.storage.segment.transaction_index import AbortedTxn
 from tests.support.compaction.compaction import BareLog
 from tests.support.disks.logs import NOW
@@ -92,6 +94,21 @@ def test_multi_pass_segment_cleaning_with_aborted_transactions(log: BareLog) -> 
     assert [b.base_offset for b in log.batches()] == [0, 2, 4, 6, 7, 13, 15, 17, 19]
     assert offsets(log) == [0, 2, 4, 5, 6, 7, 13, 15, 17, 18, 19]
     assert log.aborted() == []
+
+
+def test_an_index_that_the_broker_cuts_meanwhile_is_read_as_it_is(log: BareLog) -> None:
+    """A follower cuts the end of its active segment, and the compaction of the others goes on."""
+    for producer_id in (1, 2):
+        transact(log, producer_id, 1, 2)
+        abort(log, producer_id)
+    cleaning = LogCleaning(log.job(), log.disk.environment, log.slept_ms.append)
+    first, second = AbortedTxn(1, 0, 2, 3), AbortedTxn(2, 3, 5, 6)
+    assert cleaning._collect_aborted(0, 100) == [first, second]
+    index = log.path / "00000000000000000000.txnindex"
+    os.truncate(index, index.stat().st_size // 2)
+    assert cleaning._collect_aborted(0, 100) == [first]
+    index.unlink()
+    assert cleaning._collect_aborted(0, 100) == []
 
 
 def test_basic_transaction_aware_cleaning(log: BareLog) -> None:

@@ -150,6 +150,18 @@ def test_a_topic_whose_config_has_a_value_that_is_no_string_gets_no_log(broker: 
     assert broker.services.log_manager.all_logs() == []
 
 
+def test_the_config_of_a_partition_in_an_offline_directory_is_not_read(broker: InProcessBroker) -> None:
+    """One that cannot be read would refuse all partitions of the request."""
+    broker.call(leader_and_isr(7), 7)
+    (log,) = broker.services.log_manager.all_logs()
+    broker.services.replica_manager.partitions.take_offline(log.topic_partition)
+    broker.services.log_manager._logs.clear()
+    data = b'{"config":{"retention.ms":-1}}'
+    broker.run(broker.services.controller.client.create_recursive("/config/topics/x", data))
+    answer = broker.call(leader_and_isr(7), 7)
+    assert answer.error_code == ErrorCode.NONE  # type: ignore[attr-defined]
+
+
 def test_requests_read_configs_one_after_the_other(broker: InProcessBroker) -> None:
     """Else what an earlier one has read could replace what a later one has read, of a topic that was created anew."""
     reads: list[asyncio.Event] = []

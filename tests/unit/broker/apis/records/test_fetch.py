@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from odradek.broker.apis.records import fetch as fetch_api
+from odradek.broker.fetch.down_conversion import DownConverter
 from odradek.broker.fetch.log_reads import LogReads
 from odradek.broker.fetch.replica_selector import ClientMetadata
 from odradek.broker.fetch.results import FetchParams, LogReadResult
@@ -117,13 +117,17 @@ def test_a_conversion_is_work_that_may_outlive_its_connection(
     broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waiting: list[Callable[[], None]] = []
-    convert = fetch_api.convert_firsts
-    monkeypatch.setattr(fetch_api, "convert_firsts", lambda *work: waiting.append(lambda: convert(*work)))
+    convert = DownConverter.convert
+    monkeypatch.setattr(DownConverter, "convert", lambda *work: waiting.append(lambda: convert(*work)))
     connection = FakeConnection()
     broker.send(fetch(broker, ("t", 0, 0), version=1), 1, connection=connection)
     connection.work.connection_closed()
     assert connection.abandoned.of(connection.listener_name) == 1
     waiting.pop()()
+    assert waiting, "the next piece, which is converted while the answer is sent"
+    assert connection.abandoned.of(connection.listener_name) == 1
+    while waiting:
+        waiting.pop()()
     assert connection.abandoned.of(connection.listener_name) == 0
 
 

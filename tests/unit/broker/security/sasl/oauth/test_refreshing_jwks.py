@@ -8,6 +8,7 @@ from odradek.broker.security.sasl.oauth.refreshing_jwks import (
     MISSING_KEY_ID_LENGTH_MAX,
     MISSING_KEY_ID_MS,
     MISSING_KEY_IDS_MAX,
+    NO_WAIT_MS,
     RefreshingJwks,
     RefreshTimes,
 )
@@ -164,6 +165,28 @@ async def test_tokens_do_not_wait_for_a_server_that_has_just_failed() -> None:
     assert server.keys.wait() is None
     assert len(server.pool.pending) == 1, "the repetition"
     assert server.has("1")
+    server.run()
+    server.clock.advance(NO_WAIT_MS - 1)
+    assert server.keys.wait() is None
+    server.answer = jwks(ed_jwk(kid="2"))
+    server.run()
+    assert server.has("2")
+
+
+@async_test
+async def test_tokens_wait_for_a_server_that_failed_long_ago() -> None:
+    """In the evening, for example: at night there is no token, and so no repetition."""
+    server = Server()
+    server.after(0)
+    server.answer = OSError("down")
+    server.after(TIMES.refresh_ms)
+    server.answer = jwks(ed_jwk(kid="2"))
+    server.clock.advance(NO_WAIT_MS)
+    waiting = server.keys.wait()
+    assert waiting is not None
+    server.run()
+    await waiting
+    assert server.has("2")
 
 
 @async_test
