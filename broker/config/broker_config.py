@@ -147,12 +147,15 @@ class BrokerConfig(BrokerConfigValues):
         return {name: reason for name in sorted(self._explicit) if (reason := self._why_without_effect(name))}
 
     def names_with_variables(self, configs: Mapping[str, str]) -> list[str]:
-        """The keys of `configs` whose value has a variable of a config provider of the static settings."""
-        if CONFIG_PROVIDERS not in self._static:
+        """The keys of `configs` whose value has a variable of a config provider, which the static settings define or
+        `configs` themselves, as they may for Apache brokers.
+        """
+        if CONFIG_PROVIDERS not in self._static and CONFIG_PROVIDERS not in configs:
             return []
         from odradek.broker.config.config_providers import names_with_variables
 
-        return names_with_variables(configs, self._static)
+        found = {*names_with_variables(configs, self._static), *names_with_variables(configs, configs)}
+        return [name for name in configs if name in found]
 
     def _why_without_effect(self, name: str) -> str | None:
         if name.startswith(LISTENER_PREFIX):

@@ -226,7 +226,7 @@ def without_values(message: str, variables: Iterable[Variable]) -> str:
 
 
 def names_with_variables(configs: Mapping[str, str], settings: Mapping[str, str]) -> list[str]:
-    """The keys of `configs` whose value has a variable of a provider that the static `settings` define."""
+    """The keys of `configs` whose value has a variable of a provider that `settings` define. No class is loaded."""
     names = set(_classes(settings))
     if not names:
         return []

@@ -131,7 +131,7 @@ class DynamicBrokerConfig:
 
     def usable(self, stored: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
         """The stored configs without those of an invalid name or value, which are logged."""
-        usable = dict(stored)
+        usable, with_variables = dict(stored), self._config.names_with_variables(stored)
         _remove(usable, read_only_names(stored), "Non-dynamic configs in the metadata are ignored")
         _remove(
             usable,
@@ -140,7 +140,7 @@ class DynamicBrokerConfig:
         )
         if not per_broker:
             _remove(usable, names_of_one_broker(usable), "Per-broker configs that are set for all brokers are ignored")
-        _remove(usable, self._config.names_with_variables(usable), f"{WITH_VARIABLES}; ignored")
+        _remove(usable, [name for name in with_variables if name in usable], f"{WITH_VARIABLES}; ignored")
         _remove(usable, [name for name in usable if not _is_parsed(name, usable[name])], "Invalid values are ignored")
         return usable
 

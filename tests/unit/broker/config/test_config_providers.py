@@ -220,6 +220,8 @@ def test_a_request_neither_defines_nor_uses_a_provider(caplog: pytest.LogCapture
     assert WITH_VARIABLES in caplog.text
     literal = {"listener.name.plaintext.ssl.keystore.location": "${vault:/a:b}"}
     assert dynamic.usable(literal, per_broker=True) == literal
+    stored = {"config.providers": "vault", "config.providers.vault.class": "V"}
+    assert dynamic.usable({**literal, **stored}, per_broker=True) == {}
 
 
 def test_a_change_keeps_the_variables_of_config_providers_that_it_does_not_name(tmp_path: Path) -> None:
@@ -240,6 +242,14 @@ def test_a_change_keeps_the_variables_of_config_providers_that_it_does_not_name(
         changes = ConfigChange("log.roll.ms", "2"), ConfigChange("log.cleaner.threads", None, AlterOperation.DELETE)
         assert stored_after(admin.incremental_alter_configs, *changes) == {**kept, "log.roll.ms": "2"}
         assert stored_after(admin.alter_configs, changes[0]) == {"log.roll.ms": "2"}, "it replaces all there is"
+
+
+def test_providers_that_are_only_stored_are_known() -> None:
+    config = BrokerConfig({"broker.id": "1"})
+    dynamic = DynamicBrokerConfig(config, LogManager.__new__(LogManager), Passwords(config, InlineIoPool()))
+    kept = {"config.providers": "env", "config.providers.env.class": CLASSES["env"], "log.cleaner.threads": "${env:N}"}
+    assert asyncio.run(dynamic.of_config_providers({**kept, "log.roll.ms": "5"})) == kept
+    assert dynamic.usable({**kept, "log.roll.ms": "5"}, per_broker=True) == {"log.roll.ms": "5"}
 
 
 def test_what_defines_or_uses_a_provider_is_told_as_it_is_stored() -> None:
