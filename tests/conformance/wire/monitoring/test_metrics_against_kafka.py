@@ -35,8 +35,13 @@ NOT_ON_ONE_BROKER = {
     "kafka.server:type=FetcherStats,name=BytesPerSec,clientId=,brokerHost=,brokerPort=",
     "kafka.server:type=DelayedProduceMetrics,name=ExpiresPerSec",
     "kafka.server:type=DelayedDeleteRecordsMetrics,name=ExpiresPerSec",
+    "kafka.server:type=LeaderReplication#byte-rate",
+    "kafka.server:type=FollowerReplication#byte-rate",
+    "kafka.server:type=AlterLogDirsReplication#byte-rate",
 }
-"""They are there while the broker follows another, or after an operation has waited for followers in vain."""
+"""They are there while the broker follows another, after an operation has waited for followers in vain, or after a
+quota of replication was asked for the first time.
+"""
 
 FORMAT = ("--report-format", "properties")
 RECORDS = 100
