@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol, Self
@@ -19,6 +20,8 @@ from tests.support.waiting import eventually
 
 Owned = frozenset[tuple[str, int]]
 STABLE_TIMEOUT_S = 20
+QUIET_S = 0.2
+"""A rebalance that was under way has been told in this time."""
 
 
 class Owner(Protocol):
@@ -49,6 +52,7 @@ class Member:
         self.revocations: list[Owned] = []
         self.errors: list[confluent_kafka.KafkaError] = []
         self.values: list[bytes] = []
+        self._is_static = "group_instance_id" in config
         self._leaving = threading.Event()
         self.consumer.subscribe(list(topics), on_assign=self._on_assign, on_revoke=self._on_revoke)
         self._thread = threading.Thread(target=self._run, name=f"member of {group}", daemon=True)
@@ -76,8 +80,22 @@ class Member:
                 self.errors.append(message.error())
             else:
                 self.values.append(message.value())
+        if not self._is_static:
+            self._unsubscribe()
         self.consumer.close()
         self.owned = frozenset()
+
+    def _unsubscribe(self) -> None:
+        """Give everything up before the consumer is closed.
+
+        If a rebalance is told to the application when its group has ended, confluent-kafka (2.16) asks librdkafka for
+        the protocol of the group, waits for an answer that nobody gives, and holds the interpreter's lock meanwhile.
+        A static member would come back with a rebalance.
+        """
+        self.consumer.unsubscribe()
+        quiet_until_s = time.monotonic() + QUIET_S
+        while time.monotonic() < quiet_until_s or self.consumer.assignment():
+            self.consumer.poll(0.02)
 
     def _on_assign(self, _: confluent_kafka.Consumer, partitions: list[confluent_kafka.TopicPartition]) -> None:
         self.assignments.append(frozenset((p.topic, p.partition) for p in partitions))
