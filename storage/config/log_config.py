@@ -9,7 +9,6 @@ Kafka: LogConfig, TopicConfig, ServerTopicConfigSynonyms.
 from __future__ import annotations
 
 import logging
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
@@ -35,8 +34,6 @@ logger = logging.getLogger(__name__)
 LONG_MAX: Final = 2**63 - 1
 _MINUTE_MS: Final = 60_000
 _HOUR_MS: Final = 3_600_000
-
-_LEADING_ZEROS: Final = re.compile(r"0(?<![0-9]0)0*(?=[0-9])")
 
 TOPIC_CONFIGS: Final = ConfigDef(TOPIC_CONFIG_KEYS)
 
@@ -250,11 +247,12 @@ def _strings(values: Mapping[str, ConfigValue], name: str) -> tuple[str, ...]:
 
 def _replicas(values: Mapping[str, ConfigValue], name: str) -> Set[str]:
     """Kafka compares numbers: `00:01` is `0:1`. Kafka: TopicConfigHandler.parseThrottledPartitions."""
-    replicas = _strings(values, name)
-    text = ",".join(replicas)
-    if _LEADING_ZEROS.search(text) is None:
-        return frozenset(replicas)
-    return frozenset(_LEADING_ZEROS.sub("", text).split(","))
+    return frozenset(map(_without_zeros, _strings(values, name)))
+
+
+def _without_zeros(replica: str) -> str:
+    partition, colon, broker = replica.partition(":")
+    return f"{partition.lstrip('0') or '0'}:{broker.lstrip('0') or '0'}" if colon else replica
 
 
 def validate_topic_configs(overrides: Mapping[str, str], broker_settings: Mapping[str, str] | None = None) -> None:

@@ -20,6 +20,17 @@ from tests.support.in_process.connections.network import (
 )
 
 
+def lose(link: Link, is_reset: bool) -> None:
+    """The client ends the connection, which is closed at once."""
+    if is_reset:
+        link.transport.has_ended = True
+        link.connection.connection_lost(ConnectionResetError("reset"))
+    else:
+        link.end()
+        assert link.transport.is_aborted
+        link.connection.connection_lost(None)
+
+
 def test_the_answer_is_sent_and_the_next_request_waits(link: Link, handlers: Handlers) -> None:
     throttle = FakeThrottle()
     link.receive(request(HEARTBEAT, 1) + request(HEARTBEAT, 2))
@@ -96,13 +107,7 @@ def test_the_end_of_a_connection_with_nothing_to_apply_closes_it_at_once(
     throttle = FakeThrottle()
     link.connection.throttles.add(throttle)
     link.receive(received)
-    if is_reset:
-        link.transport.has_ended = True
-        link.connection.connection_lost(ConnectionResetError("reset"))
-    else:
-        link.end()
-        assert link.transport.is_aborted
-        link.connection.connection_lost(None)
+    lose(link, is_reset)
     assert throttle.is_abandoned
     assert len(handlers.closed) == 1
 
@@ -113,13 +118,7 @@ def test_a_frame_of_a_wrong_size_before_the_end_closes_a_muted_connection(
 ) -> None:
     link.connection.throttles.add(FakeThrottle())
     link.receive(b"\xff\xff\xff\xff")
-    if is_reset:
-        link.transport.has_ended = True
-        link.connection.connection_lost(ConnectionResetError("reset"))
-    else:
-        link.end()
-        assert link.transport.is_aborted
-        link.connection.connection_lost(None)
+    lose(link, is_reset)
     assert handlers.closed[0][0] is CloseReason.INVALID_FRAME
     assert handlers.priorities.lowest([], lambda _: False) is None, "what is closed makes no room"
 
