@@ -257,14 +257,15 @@ class Cluster:
 
     def wait_until_settled(self, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
         """Wait until every running broker that the controller reaches knows just the running ones, and a controller
-        among them. Brokers that are cut off from the metadata service stay known until their sessions time out.
+        among them, and has got all that the controller has sent. Brokers that are cut off from the metadata service
+        stay known until their sessions time out.
 
         Raises: WaitTimedOut.
         """
-        with_zookeeper, leaving = self._with_zookeeper(), tuple(sorted(self._without_zookeeper))
-        for broker_id in self._informed(timeout_s) if with_zookeeper else []:
-            wanted = f"the brokers {with_zookeeper} and a controller"
-            self._wait(broker_id, timeout_s, wanted, brokers=tuple(with_zookeeper), leaving=leaving)
+        informed = self._informed(timeout_s) if self._with_zookeeper() else []
+        for controller in set(self._wait_for_running(informed, timeout_s)):
+            self._wait_for_delivery(controller, informed, timeout_s)
+        self._wait_for_running(informed, timeout_s)  # older news that were under way may have come meanwhile
 
     def wait_for_brokers(self, brokers: Iterable[int], timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
         """Wait until just these brokers are registered, and know that: others have gone or are cut off.
@@ -343,6 +344,21 @@ class Cluster:
             other = "" if other_than is None else f" other than {other_than}"
             raise WaitTimedOut(f"none of the brokers {candidates} is a controller{other} after {timeout_s} s")
         return [each for each in candidates if controller not in self._cut_off_from(each)]
+
+    def _wait_for_running(self, informed: list[int], timeout_s: float) -> list[int]:
+        """Wait until these brokers know just the running ones. Returns the controller that each of them knows."""
+        with_zookeeper, leaving = self._with_zookeeper(), tuple(sorted(self._without_zookeeper))
+        known: dict[str, object] = {"brokers": tuple(with_zookeeper), "leaving": leaving}
+        wanted = f"the brokers {with_zookeeper} and a controller"
+        return [cast("int", self._wait(each, timeout_s, wanted, **known).controller) for each in informed]
+
+    def _wait_for_delivery(self, controller: int, brokers: list[int], timeout_s: float) -> None:
+        """Wait until these brokers have answered all requests of the controller, unless it is cut off or stopped."""
+        if controller not in self._with_zookeeper():
+            return
+        others = tuple(each for each in brokers if each != controller)
+        if not self._brokers[controller].ask("wait_for_delivery", brokers=others, timeout_s=timeout_s):
+            raise WaitTimedOut(f"broker {controller}, the controller, waits for {others} after {timeout_s} s")
 
     def _wait(self, broker_id: int, timeout_s: float, wanted: str, **conditions: object) -> ClusterView:
         answer = self._brokers[broker_id].ask("wait_for_view", timeout_s=timeout_s, **conditions)

@@ -83,6 +83,21 @@ async def wait_for_view(
 
 
 @question
+async def wait_for_delivery(broker: RunningBroker, *, brokers: tuple[int, ...], timeout_s: float) -> bool:
+    """To the controller: wait until it has no request left for these brokers. Returns whether that is so.
+
+    A broker that is no controller has none.
+    """
+
+    def look() -> bool | None:
+        controllership = broker.services.controller.controllership
+        sizes = {} if controllership is None else controllership.channel.queue_sizes
+        return None if any(sizes.get(each) for each in brokers) else True
+
+    return bool(await broker.observations.waits.until(look, (Change.EXCHANGES,), timeout_s))
+
+
+@question
 async def hold_links(broker: RunningBroker, *, ports: tuple[int, ...]) -> None:
     """Hold the links to these ports, and release all others."""
     broker.links.hold(ports)

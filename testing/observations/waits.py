@@ -29,6 +29,8 @@ class Change(Enum):
     """Topics and partitions of the broker."""
     REQUESTS = "requests"
     """A request is over."""
+    EXCHANGES = "exchanges"
+    """A request of this broker to another one is over."""
     GROUPS = "groups"
     TRANSACTIONS = "transactions"
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from odradek.protocol.codec.schema import Response
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from odradek.broker.inter_broker.ports import BrokerLink, MakeLink
     from odradek.controller.model.broker_info import EndPoint
@@ -28,7 +28,9 @@ _MS_PER_S = 1000
 class HeldLinks:
     """The links of one broker, and the ports that are held now."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_end: Callable[[], None]) -> None:
+        """`on_end` is called when an exchange ends, with an answer or without."""
+        self.on_end = on_end
         self._held: frozenset[int] = frozenset()
         self._changed: set[asyncio.Future[None]] = set()
 
@@ -72,11 +74,14 @@ class HeldLink:
     async def exchange(
         self, request: Request, response_type: type[ResponseT], *, version: int | None, timeout_ms: int
     ) -> ResponseT:
-        async with asyncio.timeout(timeout_ms / _MS_PER_S):
-            await self._release()
-            answer = await self._inner.exchange(request, response_type, version=version, timeout_ms=timeout_ms)
-            await self._release()
-            return answer
+        try:
+            async with asyncio.timeout(timeout_ms / _MS_PER_S):
+                await self._release()
+                answer = await self._inner.exchange(request, response_type, version=version, timeout_ms=timeout_ms)
+                await self._release()
+                return answer
+        finally:
+            self._links.on_end()
 
     async def _release(self) -> None:
         """Wait until the port is not held. Raises: ConnectionAbortedError when the link is closed."""

@@ -24,6 +24,7 @@ from odradek.testing.node.running.advance import advance
 from odradek.testing.node.running.held_links import HeldLinks
 from odradek.testing.node.running.kept_ports import KeptPorts
 from odradek.testing.observations.observations import Observations
+from odradek.testing.observations.waits import Change
 from odradek.timer.clock import AdjustableClock
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class RunningBroker:
         self.clock = AdjustableClock()
         self.activity = Activity()
         self.files = FallibleFiles()
-        self.links = HeldLinks()
+        self.links = HeldLinks(self._exchange_ended)
         """The links to other brokers, which a test can hold."""
 
     @property
@@ -88,6 +89,10 @@ class RunningBroker:
     def _is_kept(self) -> bool:
         """Whether the settings name a place for the data: it stays there."""
         return not self._settings.keys().isdisjoint({*_DATA_KEYS, "zookeeper.connect"})
+
+    def _exchange_ended(self) -> None:
+        if self._observations is not None:
+            self._observations.waits.announce(Change.EXCHANGES)
 
     async def start(self) -> None:
         """Start the broker. Raises: StartupError, ConfigError or OSError; nothing is left then."""

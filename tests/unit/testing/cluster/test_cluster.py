@@ -109,7 +109,36 @@ def test_a_broker_without_the_metadata_service_is_not_waited_for(cluster: Cluste
     assert _known(cluster, alone) == BROKERS
     cluster.start_broker(stopped)
     cluster.heal()
-    cluster.wait_until_settled()  # the one that was alone may still learn of the stop, and then of the start
+    cluster.wait_until_settled()
+    cluster.wait_for_in_sync_replicas("t", replicas=BROKERS)
+
+
+def test_a_cluster_has_settled_when_the_requests_of_the_controller_are_answered(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a broker that was cut off would seem to know all, and then get the news of that time."""
+    controller = cluster.controller
+    (alone, *others) = sorted(BROKERS - {controller})
+    cluster.partition([alone], BROKERS - {alone})
+    cluster.restart(others[0])  # in the end `alone` knows as many brokers as in the beginning
+
+    def is_delivered(timeout_s: float) -> object:
+        return cluster.brokers[controller].ask("wait_for_delivery", brokers=(alone,), timeout_s=timeout_s)
+
+    assert _known(cluster, alone) == BROKERS
+    assert not is_delivered(0.01)
+    cluster.heal()
+    cluster.wait_until_settled()
+    assert is_delivered(0)
+    assert cluster.brokers[alone].ask("wait_for_delivery", brokers=(alone,), timeout_s=0) is True, "no controller"
+
+    def held(broker: ClusterBroker, name: str, **arguments: object) -> object:
+        return False if name == "wait_for_delivery" else ask(broker, name, **arguments)
+
+    ask = ClusterBroker.ask
+    monkeypatch.setattr(ClusterBroker, "ask", held)
+    with pytest.raises(WaitTimedOut, match=f"broker {controller}, the controller, waits for"):
+        cluster.wait_until_settled()
     cluster.wait_for_in_sync_replicas("t", replicas=BROKERS)
 
 

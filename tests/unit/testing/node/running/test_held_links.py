@@ -26,6 +26,10 @@ class _Inner:
         self.is_closed = True
 
 
+def _nothing() -> None:
+    """Called at the end of each exchange."""
+
+
 def _link(links: HeldLinks) -> tuple[object, _Inner]:
     made: list[_Inner] = []
 
@@ -49,7 +53,7 @@ async def _turns() -> None:
 
 @async_test
 async def test_a_request_to_a_held_port_is_not_sent_before_the_release() -> None:
-    links = HeldLinks()
+    links = HeldLinks(_nothing)
     link, inner = _link(links)
     links.hold([END_POINT.port])
     asked = _ask(link)
@@ -64,7 +68,7 @@ async def test_a_request_to_a_held_port_is_not_sent_before_the_release() -> None
 
 @async_test
 async def test_an_answer_from_a_held_port_is_held() -> None:
-    links = HeldLinks()
+    links = HeldLinks(_nothing)
     link, inner = _link(links)
     asked = _ask(link)
     await _turns()
@@ -77,8 +81,26 @@ async def test_an_answer_from_a_held_port_is_held() -> None:
 
 
 @async_test
+async def test_the_end_of_each_exchange_is_told() -> None:
+    ended: list[str] = []
+    links = HeldLinks(lambda: ended.append("exchange"))
+    link, inner = _link(links)
+    links.hold([END_POINT.port])
+    cancelled, answered = _ask(link), _ask(link)
+    await _turns()
+    assert ended == []
+    cancelled.cancel()
+    await _turns()
+    assert ended == ["exchange"]
+    links.hold([])
+    inner.answer.set_result(ApiVersionsResponse())
+    assert await answered == ApiVersionsResponse()
+    assert ended == ["exchange"] * 2
+
+
+@async_test
 async def test_what_is_held_times_out_or_ends_with_the_link() -> None:
-    links = HeldLinks()
+    links = HeldLinks(_nothing)
     link, inner = _link(links)
     links.hold([END_POINT.port])
     with pytest.raises(TimeoutError):
