@@ -305,7 +305,9 @@ class KafkaPython:
         return "none"
 
     def _transact(self, bootstrap: str, topic: str) -> str:
-        producer = self._producer(bootstrap, transactional_id="transaction")
+        # The commit sends the record: if it were refused before the commit begins, another error would come of it.
+        late = {"linger_ms": LIMIT_S * 1_000, "delivery_timeout_ms": 2 * LIMIT_S * 1_000}
+        producer = self._producer(bootstrap, transactional_id="transaction", **late)
         try:
             producer.init_transactions()
             producer.begin_transaction()
