@@ -106,12 +106,13 @@ class LoopMonitor:
         if self._stopped.is_set():
             return
         self._loop.call_later(TICK_MS / 1000, self._tick)
+        seen = self._seen  # before anything that lets the watching thread run, which would see this method
         now_ms = self._clock.monotonic_ms()
         late_ms = max(0, now_ms - self._last_tick_ms - TICK_MS)
         self.lateness_ms[late_ms] = self.lateness_ms.get(late_ms, 0) + 1
         used = self._times()
         if late_ms > self.pause_ms:
-            self._log_pause(late_ms, *(now - before for now, before in zip(used, self._used, strict=True)))
+            self._log_pause(seen, late_ms, *(now - before for now, before in zip(used, self._used, strict=True)))
         self._last_tick_ms, self._used = now_ms, used
 
     def _times(self) -> _Times:
@@ -121,8 +122,10 @@ class LoopMonitor:
             queued_ns = int(os.pread(self._schedule_statistics, 128, 0).split()[1])
         return _Times(usage.ru_utime * 1000, usage.ru_stime * 1000, queued_ns / 1_000_000)
 
-    def _log_pause(self, late_ms: int, user_ms: float, system_ms: float, queued_ms: float) -> None:
-        last_tick_ms, where = self._seen
+    def _log_pause(
+        self, seen: tuple[int, str], late_ms: int, user_ms: float, system_ms: float, queued_ms: float
+    ) -> None:
+        last_tick_ms, where = seen
         logger.warning(
             "The event loop was held up for %d ms (%.0f ms computing, %.0f ms in system calls, %.0f ms without a core, "
             "the rest waiting) by %s",

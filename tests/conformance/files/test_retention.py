@@ -15,7 +15,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records.batch import batches
 from tests.support.admin import ADMIN_TIMEOUT_S, Admin
 from tests.support.broker import Broker
-from tests.support.disks.replica_files import log_bytes
+from tests.support.disks.replica_files import log_bytes, log_files
 from tests.support.loads.clients import Confluent, Message
 from tests.support.waiting import eventually
 from tests.support.wire.raw_client import RawClient
@@ -89,13 +89,16 @@ def test_size_keeps_what_was_asked_for(retaining: Broker, unique: Callable[[str]
     topic = Admin(retaining.bootstrap).create_topic(unique("sized"), 1, SEGMENT | {"retention.bytes": "4000"})
     produce(retaining, topic, 100, int(time.time() * 1000))
 
+    segment = log_files(retaining.log_dir, topic, 0)[-1].stat().st_size  # all have one batch of the same size
+
     def kept() -> int:
         return log_bytes(retaining.log_dir, topic, 0)
 
-    last = eventually(kept, accept=lambda size: size < 4000 + 2000)
+    last = eventually(kept, accept=lambda size: size < 4000 + segment)
     assert last >= 4000, "at least retention.bytes stay, and less than a segment more"
-    first = earliest(retaining, topic)
+    first = int(log_files(retaining.log_dir, topic, 0)[0].stem)
     assert first > 0
+    eventually(lambda: earliest(retaining, topic), accept=lambda offset: offset == first)
     received = Confluent().consume(retaining.bootstrap, topic, 100 - first, offset=first)
     assert [r.offset for r in received] == list(range(first, 100))
 

@@ -124,18 +124,19 @@ class FakeBroker:
                 if any(self.leaders.get(TopicPartition(topic, partition), -1) < 0 for partition in ids)
             }
 
-        return await _wait(late)
+        return await self._wait(late)
 
     async def wait_for_deletion(self, topics: Collection[str], timeout_ms: int) -> set[str]:
-        return await _wait(lambda: {partition.topic for partition in self.leaders} & set(topics))
+        return await self._wait(lambda: {partition.topic for partition in self.leaders} & set(topics))
 
-
-async def _wait(late: Callable[[], set[str]]) -> set[str]:
-    for _ in range(SETTLE_ROUNDS):
-        if not late():
-            break
-        await asyncio.sleep(0.001)
-    return late()
+    async def _wait(self, late: Callable[[], set[str]]) -> set[str]:
+        """A round is as long as the thread of the tree needs for one answer."""
+        assert self.tree is not None
+        for _ in range(SETTLE_ROUNDS):
+            if not late():
+                break
+            await MetadataClient(self.tree).exists("/")
+        return late()
 
 
 class RecordingChannels:

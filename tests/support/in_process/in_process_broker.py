@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import random
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -32,6 +33,8 @@ from odradek.broker.network.sockets.close_reason import CloseReason
 from odradek.broker.server import KafkaServer
 from odradek.broker.setup.cluster_links import ClusterLinks
 from odradek.controller.model.broker_info import SecurityProtocol
+from odradek.controller.tree.embedded_tree import METADATA_FILE
+from odradek.controller.tree.metadata_tree import MetadataTree
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.framing import SIZE_BYTES
@@ -45,7 +48,8 @@ from odradek.protocol.messages.create_topics import (
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from odradek.storage.disk.file_system import FileSystem, OsFileSystem
 from odradek.storage.segment.file_records import FileRegion
-from odradek.timer.clock import ManualClock, SystemClock
+from odradek.testing.node.running.activity import Activity, CountedTree
+from odradek.timer.clock import Clock, ManualClock, SystemClock
 
 T = TypeVar("T")
 
@@ -204,6 +208,7 @@ class InProcessBroker:
         self.random = random.Random(1)
         self._correlation_id = 0
         self._io_pool = ThreadIoPool(self.loop)
+        self._tree_activity = Activity()
         self.server = self.run(self._make(config))
         try:
             self.run(self.server.start())
@@ -226,9 +231,18 @@ class InProcessBroker:
             config,
             clock=self.clock,
             make_sockets=cast("type", NoSockets),
+            open_tree=self._open_tree,
             make_link=self.make_link,
             machine=machine,
         )
+
+    async def _open_tree(
+        self, config: BrokerConfig, clock: Clock, on_failure: Callable[[BaseException], None]
+    ) -> MetadataTree:
+        os.makedirs(config.metadata_dir, exist_ok=True)
+        tree = await CountedTree.open(os.path.join(config.metadata_dir, METADATA_FILE), clock, on_failure)
+        tree.activity = self._tree_activity
+        return tree
 
     def stop(self) -> None:
         self.run(self.server.stop())
@@ -242,7 +256,8 @@ class InProcessBroker:
     def settle(self, done: Callable[[], bool]) -> bool:
         """Turn the loop until `done`, or for the usual number of turns.
 
-        Turns in which the I/O pool works count little: on a busy machine its threads may wait for a processor.
+        Turns in which a thread works for the broker count little: on a busy machine it may wait for a processor or
+        for the disk.
         """
 
         async def turn() -> None:
@@ -250,10 +265,15 @@ class InProcessBroker:
             while turns < TURNS and not done():
                 # The metadata tree answers from its thread: after some turns give it time.
                 await asyncio.sleep(0 if turns < 20 else 0.0002)
-                turns += 1 / SETTLES if self._io_pool.pending else 1
+                turns += self._weight
 
         self.loop.run_until_complete(turn())
         return done()
+
+    @property
+    def _weight(self) -> float:
+        """Of the turn that ends."""
+        return 1 / SETTLES if self._io_pool.pending or self._tree_activity._jobs else 1
 
     def advance(self, ms: int) -> None:
         """Let time pass, and run all tasks that are due."""
@@ -345,10 +365,12 @@ class InProcessBroker:
         request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=5_000)
         (result,) = self.call(request, 6).responses  # type: ignore[attr-defined]
         assert result.error_code == 0, result
-        for _ in range(TURNS):
+        turns = 0.0
+        while turns < TURNS:
             if name not in self.run(self.services.controller.client.topics()):
                 return
             self.loop.run_until_complete(asyncio.sleep(0.001))  # the tree's fsyncs take their time on a busy machine
+            turns += self._weight
         raise AssertionError(f"{name} is still there")
 
     def topic_id(self, name: str) -> bytes:

@@ -19,8 +19,18 @@ def refusals(broker: Broker) -> list[str]:
 
 @contextmanager
 def logged_once(broker: Broker, *secrets: str) -> Iterator[None]:
-    """The block has one client refused: there is one line more afterwards, without these secrets."""
-    before = len(refusals(broker))
-    yield
-    [line] = eventually(lambda: refusals(broker)[before:], accept=bool)
-    assert not [secret for secret in secrets if secret in line]
+    """The block has one connection refused: there is one line more afterwards, without these secrets."""
+    with logged(broker, *secrets) as lines:
+        yield
+    assert len(lines) == 1, lines
+
+
+@contextmanager
+def logged(broker: Broker, *secrets: str) -> Iterator[list[str]]:
+    """The block has a client refused, once for each time that it connects: there are as many lines more afterwards,
+    which are in the list then, without these secrets.
+    """
+    before, lines = len(refusals(broker)), list[str]()
+    yield lines
+    lines += eventually(lambda: refusals(broker)[before:], accept=bool)
+    assert not [secret for secret in secrets for line in lines if secret in line]

@@ -120,6 +120,19 @@ class RawClient:
         """Bytes that have arrived and were not read."""
         return int(array("i", fcntl.ioctl(self._socket, termios.FIONREAD, bytes(4)))[0])
 
+    def is_closed(self) -> bool:
+        """Whether the broker has closed the connection by now. Nothing that was sent may be unread."""
+        timeout_s = self._socket.gettimeout()
+        self._socket.setblocking(False)
+        try:
+            return self._socket.recv(1, socket.MSG_PEEK) == b""
+        except BlockingIOError:
+            return False
+        except ConnectionResetError:
+            return True
+        finally:
+            self._socket.settimeout(timeout_s)
+
     def awaits_close(self) -> bool:
         """Whether the broker closes the connection without sending anything (else: it sent bytes; or a timeout)."""
         try:

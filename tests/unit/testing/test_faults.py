@@ -184,9 +184,10 @@ def test_half_a_frame_ends_with_the_connection_or_in_silence(broker: Broker) -> 
         assert size > 6
         assert len(client._read(6)) == 6
         assert client.awaits_close()
-    with broker.faults.half_frame("Metadata", close=False), connect(broker, timeout_s=0.3) as client:
+    with broker.faults.half_frame("Metadata", close=False), connect(broker) as client:
         client.send(MetadataRequest(topics=None), 9)
         client._read(8)
+        client._socket.settimeout(0.3)
         with pytest.raises(TimeoutError):
             client._read(10_000)
 

