@@ -20,6 +20,7 @@ from odradek.controller.model.leader_and_isr import NO_LEADER
 from odradek.testing.cluster.cluster_broker import ClusterBroker
 from odradek.testing.cluster.cluster_questions import ClusterView
 from odradek.testing.cluster.metadata_service import MetadataService
+from odradek.testing.cluster.reserved_ports import ReservedPorts
 from odradek.testing.errors import BrokerStopped, WaitTimedOut
 from odradek.testing.node.files.data_directory import DataDirectory
 from odradek.testing.node.fork_server import FORK_SERVERS
@@ -61,6 +62,7 @@ class Cluster:
         self._home = 0
         """The process that has started the cluster, and stops it; a fork of it does not."""
         self._service: MetadataService | None = None
+        self._ports = ReservedPorts()
         self._brokers: dict[int, ClusterBroker] = {}
         self._groups: tuple[frozenset[int], ...] = ()
         self._without_zookeeper: frozenset[int] = frozenset()
@@ -76,7 +78,7 @@ class Cluster:
         try:
             if self._own_process:
                 FORK_SERVERS.start()
-            self._service = MetadataService(os.path.join(self._directory.path, "zookeeper"))
+            self._service = MetadataService(os.path.join(self._directory.path, "zookeeper"), self._ports.reserve())
             self._service.open()
             for broker_id in range(self._number):
                 self._brokers[broker_id] = self._make_broker(broker_id)
@@ -96,6 +98,7 @@ class Cluster:
         if os.getpid() != self._home:
             return
         with ExitStack() as stops:  # all of it is done, also when a part fails
+            stops.callback(self._ports.close)
             if directory is not None:
                 stops.callback(directory.remove)
             if service is not None:
@@ -122,6 +125,8 @@ class Cluster:
             "zookeeper.connect": self.zookeeper.address_for(broker_id),
         }
         settings = broker_settings({**self._config, **own}, self._configs)
+        if "listeners" in settings:
+            settings["listeners"] = self._ports.in_listeners(settings["listeners"])
         return ClusterBroker(broker_id, settings, own_process=self._own_process)
 
     @staticmethod

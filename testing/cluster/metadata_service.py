@@ -35,11 +35,12 @@ _LOOK_AGAIN_S: Final = 0.01
 class MetadataService:
     """Facade of the thread: its methods block. `stop` and `start` keep port, data and sessions."""
 
-    def __init__(self, directory: str) -> None:
+    def __init__(self, directory: str, port: int) -> None:
+        """`port`: 0 for one that the system chooses at the first start."""
         self._home = os.getpid()
         """The process that has the thread. A fork of it must not touch the loop or its locks."""
         self._directory = directory
-        self._port = 0
+        self._port = port
         self._loop = asyncio.new_event_loop()
         self._calls = LoopCalls(self._loop)
         self._closing: asyncio.Future[None] = self._loop.create_future()

@@ -121,6 +121,7 @@ def test_a_cluster_has_settled_when_the_requests_of_the_controller_are_answered(
     (alone, *others) = sorted(BROKERS - {controller})
     cluster.partition([alone], BROKERS - {alone})
     cluster.restart(others[0])  # in the end `alone` knows as many brokers as in the beginning
+    cluster.wait_for_in_sync_replicas("t", replicas=BROKERS)  # `alone` has all records, and stays in sync
 
     def is_delivered(timeout_s: float) -> object:
         return cluster.brokers[controller].ask("wait_for_delivery", brokers=(alone,), timeout_s=timeout_s)

@@ -11,7 +11,7 @@ from odradek.testing.errors import BrokerStopped
 
 
 def test_it_stops_and_starts_again_on_its_port(tmp_path: Path) -> None:
-    service = MetadataService(str(tmp_path))
+    service = MetadataService(str(tmp_path), 0)
     service.open()
     try:
         address, way = service.address, service.address_for(0)
@@ -41,14 +41,14 @@ def test_it_stops_and_starts_again_on_its_port(tmp_path: Path) -> None:
 
 def test_a_service_that_cannot_start_leaves_no_thread(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    service = MetadataService(str(tmp_path / "file" / "below"))
+    service = MetadataService(str(tmp_path / "file" / "below"), 0)
     with pytest.raises(StartupError):
         service.open()
     assert not service._thread.is_alive()
 
 
 def test_a_controller_is_waited_for(tmp_path: Path) -> None:
-    service = MetadataService(str(tmp_path))
+    service = MetadataService(str(tmp_path), 0)
     service.open()
     client = KazooClient(service.address)
     try:
