@@ -33,4 +33,4 @@ class Node(Protocol):
         """Ask a question. The future's errors: those of the question, BrokerStopped."""
 
     def stop(self) -> Future[None]:
-        """Stop it; the future is done when its thread or process has ended."""
+        """Stop it; the future is done when its process has ended, or its thread ends: that has nothing left to do."""

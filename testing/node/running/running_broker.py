@@ -17,6 +17,7 @@ from odradek.broker.network.sockets.host_addresses import LOOPBACK
 from odradek.broker.server import KafkaServer
 from odradek.controller.model.broker_info import format_address
 from odradek.controller.tree.private_file import IN_MEMORY
+from odradek.testing.errors import BrokerStopped
 from odradek.testing.node.files.data_directory import DataDirectory
 from odradek.testing.node.files.fallible_files import FallibleFiles
 from odradek.testing.node.running.activity import Activity, CountedIoPool, CountedTree, CountedWorkers
@@ -57,6 +58,7 @@ class RunningBroker:
         """How many servers there have been."""
         self._server: KafkaServer | None = None
         self._observations: Observations | None = None
+        self._why_none = "The broker has not started"
         self._changing = asyncio.Lock()
         """Resets and advances come one after the other."""
         self.clock = AdjustableClock()
@@ -76,8 +78,9 @@ class RunningBroker:
 
     @property
     def observations(self) -> Observations:
-        """What was observed since the start or the last reset."""
-        assert self._observations is not None, "the broker has not started"
+        """What was observed since the start or the last reset. Raises: BrokerStopped during a reset or a stop."""
+        if self._observations is None:
+            raise BrokerStopped(self._why_none)
         return self._observations
 
     @property
@@ -177,6 +180,7 @@ class RunningBroker:
 
     def _end_observations(self, reason: str) -> None:
         observations, self._observations = self._observations, None
+        self._why_none = reason
         if observations is not None:
             observations.close(reason)
 

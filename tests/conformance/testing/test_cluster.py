@@ -17,7 +17,7 @@ RECORDS = 50
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with Cluster(3, zookeeper_session_timeout_ms=1500, replica_lag_time_max_ms=2000) as cluster:
+    with Cluster(3, replica_lag_time_max_ms=2000) as cluster:
         yield cluster
         processes = [psutil.Process(broker._node.process_id) for broker in cluster.brokers.values()]  # type: ignore[union-attr]
     assert not [process for process in processes if process.is_running()]
@@ -65,6 +65,7 @@ def test_a_killed_controller_loses_no_record(cluster: Cluster, topic: str) -> No
 def test_a_paused_leader_is_replaced_when_its_session_times_out(cluster: Cluster, topic: str) -> None:
     paused = cluster.leader(topic)
     cluster.pause(paused)
+    cluster.expire_session(paused)
     cluster.wait_for_brokers(BROKERS - {paused})
     assert cluster.leader(topic) != paused
     _produce(cluster, topic, 0)
@@ -92,6 +93,7 @@ def test_a_leader_that_is_cut_off_loses_its_leadership_and_nothing_that_was_ackn
     alone = cluster.leader(topic)
     others = BROKERS - {alone}
     cluster.partition([alone], others, without_zookeeper=[alone])
+    cluster.expire_session(alone)
     cluster.wait_for_brokers(others)
     assert cluster.wait_for_leader(topic, other_than=alone) in others
     reachable = ",".join(cluster.brokers[broker].bootstrap_servers for broker in sorted(others))

@@ -32,7 +32,8 @@ SCENARIOS: dict[str, Callable[[Cluster], Meanwhile]] = {
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with Cluster(3, default_replication_factor=3) as started:
+    # A new controller would give the lost broker its leaderships back, five seconds after its election.
+    with Cluster(3, default_replication_factor=3, auto_leader_rebalance_enable=False) as started:
         admin = Admin(started.bootstrap_servers)
         admin.create_topic(TOPIC, 1, replicas=3)
         with RawClient(*address(started, 0)) as client:

@@ -26,21 +26,26 @@ print(broker.ask("process_id"), broker.ask("log_directory"), flush=True)
 THEN = {
     "killed": "time.sleep(60)",
     "killed, with a forked child": "os.fork() or os.setpgid(0, 0); time.sleep(60)",
-    "ended without a stop": "",
+    "ended without a stop": "sys.stdin.read()",
 }
 
 
 @pytest.mark.parametrize("end", THEN)
 def test_it_does_not_outlive_the_test_process(end: str) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-c", SCRIPT.format(then=THEN[end])], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-W", "ignore", "-c", SCRIPT.format(then=THEN[end])],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
+    assert process.stdin is not None
     assert process.stdout is not None
     broker_id, directory = process.stdout.readline().split()
     assert is_running(int(broker_id))
     forked = children_of(process.pid) - {int(broker_id)}
     if end != "ended without a stop":
         process.kill()
+    process.stdin.close()
     process.wait(30)
     eventually(lambda: not is_running(int(broker_id)))
     assert not Path(directory).parent.exists()

@@ -129,11 +129,10 @@ def test_a_broker_that_stops_ends_a_wait(started: Broker) -> None:
 
 
 def test_a_reset_ends_a_wait(broker: Broker) -> None:
-    reset = threading.Timer(0.2, broker.reset)
-    reset.start()
+    waiting = broker.ask_soon("group_view", group_id="g", after=1_000, wait_s=30)
+    broker.reset()
     with pytest.raises(BrokerStopped, match="The broker was reset before it answered"):
-        broker.group("g").wait_for_state("Stable", timeout=30)
-    reset.join()
+        waiting.result(30)
 
 
 def test_a_wait_that_times_out_is_short(broker: Broker, client: ClientKind) -> None:

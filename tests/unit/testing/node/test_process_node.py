@@ -57,10 +57,10 @@ def test_a_reset_ends_the_waits_of_the_broker() -> None:
 def test_a_question_that_nobody_waits_for_any_more_does_not_disturb_the_others() -> None:
     node = ProcessNode(broker_settings({}, {}))
     node.start().result(30)
-    for wait_s in (0.05, 30):
+    for wait_s in (0.3, 30):
         given_up = node.submit("group_view", {"group_id": "g", "after": 1_000, "wait_s": wait_s})
         assert given_up.cancel()
-    node.submit("group_view", {"group_id": "g", "after": 1_000, "wait_s": 0.1}).result(10)
+    node.submit("group_view", {"group_id": "g", "after": 1_000, "wait_s": 0.5}).result(10)
     assert node.submit("process_id", {}).result(10) != os.getpid()
     node.stop().result(10)
 

@@ -34,6 +34,7 @@ def test_the_process_is_as_before() -> None:
     running = state_of_process()
     assert running[:-1] == before[:-1]
     node.stop().result(10)
+    node._thread.join(10)
     assert state_of_process() == before
 
 
