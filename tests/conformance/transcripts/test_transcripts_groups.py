@@ -9,7 +9,8 @@ import pytest
 from odradek.coordinator.partitioning import partition_for
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.schema import Request
-from odradek.protocol.records.batch import batches
+from odradek.protocol.records.batch import AnyBatch, batches
+from odradek.protocol.records.record import Record
 from tests.support.broker import FAST_SETTINGS
 from tests.support.transcripts.transcript import Transcript
 from tests.support.waiting import eventually
@@ -351,16 +352,26 @@ def test_batches_of_the_internal_topic(transcript: Transcript) -> None:
     member_id = joined(t, group)
     t.quietly(leave(group, {"member_id": member_id}), 3)
     t.quietly(build(ApiKey.DELETE_GROUPS, groups_names=[group]), 1)
-    eventually(lambda: position(-1), accept=lambda end: end >= start + 5)
     asked = [{"partition": partition, "fetch_offset": start, "partition_max_bytes": 1 << 20}]
     topics = [{"topic": "__consumer_offsets", "partitions": asked}]
-    fetched: Any = t.quietly(build(ApiKey.FETCH, max_wait_ms=100, min_bytes=1, topics=topics), 11)
-    for number, found in enumerate(batches(memoryview(fetched.responses[0].partitions[0].records))):
-        records = list(found.records())
+
+    def written() -> list[tuple[int, AnyBatch, list[Record]]]:
+        """What is there of this group, with the offset among its records: sessions of other groups may end now."""
+        fetched: Any = t.quietly(build(ApiKey.FETCH, max_wait_ms=100, min_bytes=1, topics=topics), 11)
+        found, offset = [], 0
+        for each in batches(memoryview(fetched.responses[0].partitions[0].records)):
+            records = list(each.records())
+            if any(group.encode() in (record.key or b"") for record in records):
+                found.append((offset, each, records))
+                offset += len(records)
+        return found
+
+    of_group = eventually(written, accept=lambda found: sum(len(records) for *_, records in found) >= 5)
+    for number, (offset, found, records) in enumerate(of_group):
         t.note(
             f"batch {number}",
             {
-                "offset": found.base_offset - start,
+                "offset": offset,
                 "producer": [found.producer_id, found.producer_epoch, found.base_sequence],
                 "attributes": found.attributes,
                 "keys": [(record.key or b"")[:2].hex() for record in records],
