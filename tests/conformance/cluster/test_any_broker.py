@@ -212,14 +212,14 @@ def test_markers_reach_leaders_on_other_brokers(cluster: Cluster, admin: Admin) 
 def test_a_reader_that_hangs_is_replaced_and_loses_nothing(cluster: Cluster, admin: Admin) -> None:
     """Its successor begins at the committed offset. A stopped process stands for the deadlock of librdkafka."""
     topic = admin.create_assigned_topic("read-on", [IDS])
-    group = Group(cluster, "readers", topic, session_timeout_s=6, hangs_after_s=3)
+    group = Group(cluster, "readers", topic, session_timeout_s=6)
     first = [value.encode() for value in transact(cluster, topic, ["read-1", "read-2"])]
     assert group.read(2) == first
     committed = group.committed()
     hanging = group.reader
     os.kill(hanging.pid, signal.SIGSTOP)
     more = [value.encode() for value in transact(cluster, topic, ["read-1", "read-2"])]
-    assert group.read(2) == more
+    assert group.read(2, hangs_after_s=3) == more
     assert group.reader is not hanging
     assert group.committed() > committed
     group.close()

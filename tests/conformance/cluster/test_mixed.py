@@ -169,10 +169,16 @@ def test_brokers_go_in_order_and_without(cluster: Cluster, admin: Admin, unique:
     groups = [Group(cluster, unique("group"), worked) for _ in range(3)]
     started = loads(cluster, unique("survived"))
     topics = [load.topic for load in started.values()]
+    everything = [*topics, worked, "__consumer_offsets", "__transaction_state"]
 
     def is_led_without(broker_id: int) -> bool:
-        led = [*topics, worked, "__consumer_offsets", "__transaction_state"]
-        return all(s.leader not in (broker_id, -1) for each in led for s in cluster.tree.partitions(each).values())
+        states = [state for topic in everything for state in cluster.tree.partitions(topic).values()]
+        return all(state.leader not in (broker_id, -1) for state in states)
+
+    def make_controller(broker_id: int) -> None:
+        """The others sleep during the election, perhaps for longer than their sessions last."""
+        cluster.make_controller(broker_id)
+        cluster.await_complete(*everything)
 
     def work() -> None:
         values = [value.encode() for value in transact(cluster, worked, ids)]
@@ -181,15 +187,15 @@ def test_brokers_go_in_order_and_without(cluster: Cluster, admin: Admin, unique:
     try:
         work()
         for broker_id in ONE_OF_EACH:
-            cluster.make_controller(broker_id)
+            make_controller(broker_id)
             cluster.stop(broker_id)
             assert is_led_without(broker_id)
             work()
             cluster.start(broker_id)
-            cluster.await_complete(*topics, worked, "__consumer_offsets", "__transaction_state")
+            cluster.await_complete(*everything)
             for topic in (topics[0], "__consumer_offsets", "__transaction_state"):
                 elect_preferred(cluster, topic)
-            cluster.make_controller(broker_id)
+            make_controller(broker_id)
             cluster.kill(broker_id)
             eventually(lambda gone=broker_id: is_led_without(gone), timeout_s=SETTLE_TIMEOUT_S)  # type: ignore[misc]
             work()
@@ -200,7 +206,6 @@ def test_brokers_go_in_order_and_without(cluster: Cluster, admin: Admin, unique:
             load.finish()
     for group in groups:
         group.close()
-    everything = [*topics, worked, "__consumer_offsets", "__transaction_state"]
     await_identical(cluster, *everything)
     check_loads(cluster, started)
     assert dump_problems(cluster, everything) == []

@@ -23,11 +23,12 @@ from tests.support.wire.requests import batch, build
 
 pytestmark = pytest.mark.oracle
 
-DELAY_MS = 2000
+SHORT_DELAY_MS, LONG_DELAY_MS = 100, 3_600_000
+"""Between the new name of a file that may go and its end."""
 SETTINGS = {
     "log.initial.task.delay.ms": "100",
     "log.retention.check.interval.ms": "100",
-    "log.segment.delete.delay.ms": str(DELAY_MS),
+    "log.segment.delete.delay.ms": str(LONG_DELAY_MS),
 }
 SEGMENT = {"segment.bytes": "2000"}
 LONG_AGO_MS = 1_500_000_000_000
@@ -81,8 +82,15 @@ def test_everything_may_expire_and_offsets_go_on(retaining: Broker, unique: Call
     assert files(retaining, topic, ".deleted"), "the files stay for a while"
     produce(retaining, topic, 10, int(time.time() * 1000) + 3_600_000)
     assert [r.offset for r in Confluent().consume(retaining.bootstrap, topic, 10, offset=60)] == list(range(60, 70))
-    eventually(lambda: files(retaining, topic, ".deleted"), accept=lambda names: not names)
     assert earliest(retaining, topic) == 60
+
+
+def test_expired_files_vanish(retaining: Broker, unique: Callable[[str], str]) -> None:
+    expiring = {"retention.ms": "1000", "file.delete.delay.ms": str(SHORT_DELAY_MS)}
+    topic = Admin(retaining.bootstrap).create_topic(unique("vanishing"), 1, SEGMENT | expiring)
+    produce(retaining, topic, 60, LONG_AGO_MS)
+    eventually(lambda: files(retaining, topic, ".log"), accept=lambda names: names == [f"{60:020d}.log"])
+    eventually(lambda: files(retaining, topic, ".deleted"), accept=lambda names: not names)
 
 
 def test_size_keeps_what_was_asked_for(retaining: Broker, unique: Callable[[str], str]) -> None:
@@ -119,7 +127,7 @@ def test_deleted_records_take_their_segments_along(retaining: Broker, unique: Ca
 
 
 def test_a_topic_deleted_while_it_is_read(retaining: Broker, unique: Callable[[str], str]) -> None:
-    """An answer under way is finished from the renamed directory; afterwards nothing is left of it."""
+    """An answer under way is finished from the renamed directory; afterwards the topic is gone and its name free."""
     admin = Admin(retaining.bootstrap)
     topic = admin.create_topic(unique("read"), 1)
     large = batch(bytes(range(256)) * 2000)
@@ -151,5 +159,14 @@ def test_a_topic_deleted_while_it_is_read(retaining: Broker, unique: Callable[[s
     admin.create_topic_again(topic)
     produce(retaining, topic, 10, LONG_AGO_MS)
     assert earliest(retaining, topic) == 0
-    eventually(lambda: list(retaining.log_dir.glob(f"{topic}-0.*-delete")), accept=lambda paths: not paths)
     assert [r.offset for r in Confluent().consume(retaining.bootstrap, topic, 10)] == list(range(10))
+
+
+def test_a_deleted_topic_vanishes(new_broker: Callable[..., Broker]) -> None:
+    """Its directory has the delay of the broker, whatever that of the topic is."""
+    broker = new_broker(**SETTINGS | {"log.segment.delete.delay.ms": str(SHORT_DELAY_MS)})
+    admin = Admin(broker.bootstrap)
+    topic = admin.create_topic("deleted", 1, {"file.delete.delay.ms": str(LONG_DELAY_MS)})
+    produce(broker, topic, 10, LONG_AGO_MS)
+    admin.delete_topic(topic)
+    eventually(lambda: list(broker.log_dir.glob(f"{topic}-0*")), accept=lambda paths: not paths)

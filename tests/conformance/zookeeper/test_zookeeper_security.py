@@ -106,7 +106,7 @@ def tls(certificates: Certificates) -> ZooKeeperTls:
 
 def over_tls(server: Guarded, tls: ZooKeeperTls, chroot: str, *, sets_acl: bool = False) -> ZooKeeperSettings:
     hosts = f"127.0.0.1:{server.secure_port}"
-    return ZooKeeperSettings(hosts=hosts, chroot=chroot, connection_timeout_ms=3_000, tls=tls, sets_acl=sets_acl)
+    return ZooKeeperSettings(hosts=hosts, chroot=chroot, tls=tls, sets_acl=sets_acl)
 
 
 async def check_owned(tree: ZooKeeperTree, address: str, chroot: str) -> None:

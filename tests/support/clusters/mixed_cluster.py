@@ -152,11 +152,9 @@ class Group:
         topic: str,
         *,
         session_timeout_s: int = SESSION_TIMEOUT_S,
-        hangs_after_s: float = HANGS_AFTER_S,
     ) -> None:
         self._topic = topic
         self._session_timeout_s = session_timeout_s
-        self._hangs_after_s = hangs_after_s
         self._config: dict[str, str | int | bool] = {
             "bootstrap.servers": cluster.bootstrap,
             "group.id": name,
@@ -169,21 +167,23 @@ class Group:
         cluster.await_known(topic)  # a client asks for an unknown topic again only after minutes
         self.reader = ReaderProcess(self._config, topic)
 
-    def read(self, count: int) -> list[bytes]:
-        """The next records, committed."""
+    def read(self, count: int, *, hangs_after_s: float = HANGS_AFTER_S) -> list[bytes]:
+        """The next records, committed. `hangs_after_s`: of the consumer that there is; for its successor nothing is
+        known.
+        """
         try:
-            found = self._read(count, SETTLE_TIMEOUT_S)
+            found = self._read(count, SETTLE_TIMEOUT_S, hangs_after_s)
         except HangsError:
             self._replace()
-            found = self._read(count, self._session_timeout_s + SETTLE_TIMEOUT_S)
+            found = self._read(count, self._session_timeout_s + SETTLE_TIMEOUT_S, HANGS_AFTER_S)
         eventually(lambda: self.reader.call(GroupReader.commit, CALL_TIMEOUT_S), timeout_s=SETTLE_TIMEOUT_S)
         return found
 
-    def _read(self, count: int, timeout_s: float) -> list[bytes]:
+    def _read(self, count: int, timeout_s: float, hangs_after_s: float) -> list[bytes]:
         found: list[bytes] = []
 
         def read_some() -> int:
-            found.extend(self.reader.call(partial(GroupReader.read, count=count - len(found)), self._hangs_after_s))
+            found.extend(self.reader.call(partial(GroupReader.read, count=count - len(found)), hangs_after_s))
             return len(found)
 
         try:

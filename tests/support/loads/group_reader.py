@@ -24,6 +24,7 @@ from tests.support.processes.apache.jvm import REPOSITORY
 
 T = TypeVar("T")
 POLL_S: Final = 1
+START_TIMEOUT_S: Final = 60
 COMMITTED_TIMEOUT_S: Final = 30
 
 
@@ -110,6 +111,8 @@ class ReaderProcess:
         self.kill = weakref.finalize(self, _kill, self._process, self._connection)
         """SIGKILL; a test that fails before it calls this leaves no process."""
         self._connection.send((dict(config), topic))
+        assert self._connection.poll(START_TIMEOUT_S), "the process of the consumer has not started"
+        self._connection.recv()
 
     @property
     def pid(self) -> int:
@@ -142,6 +145,7 @@ def serve(descriptor: int) -> None:
     """The process: calls what it is sent, until the other end is closed."""
     with Connection(descriptor) as connection:
         reader = GroupReader(*connection.recv())
+        connection.send("ready")  # the start does not count as part of the first call
         while True:
             try:
                 operation = connection.recv()

@@ -21,12 +21,14 @@ from tests.support.waiting import eventually
 pytestmark = pytest.mark.oracle
 
 COMMAND_TIMEOUT_S = 60
+SESSION_TIMEOUT_MS = 30_000
+"""A broker that sleeps while commands start is alive all the time."""
 Run = Callable[..., list[str]]
 
 
 @pytest.fixture(scope="module")
 def cluster(new_cluster: Callable[..., Cluster], target: Kind) -> Cluster:
-    cluster = new_cluster(dict.fromkeys((0, 1, 2), target))
+    cluster = new_cluster(dict.fromkeys((0, 1, 2), target), {"zookeeper.session.timeout.ms": str(SESSION_TIMEOUT_MS)})
     cluster.start()
     return cluster
 
@@ -123,7 +125,6 @@ def test_a_reassignment_that_only_adds_is_cancelled(cluster: Cluster, run: Run, 
     finally:
         cluster.resume(2)
     eventually(lambda: cluster.tree.partition("kept", 0).replicas, accept=lambda found: found == (0,))
-    eventually(cluster.tree.broker_ids, accept=lambda found: set(found) == {0, 1, 2})  # its session may have ended
 
 
 def test_elections_and_the_state_of_the_cluster(cluster: Cluster, run: Run) -> None:

@@ -6,6 +6,7 @@ in a proxy. `tests/soak` cuts real networks.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from typing import cast
 
@@ -57,11 +58,23 @@ class PartedCluster(FaultyCluster):
         eventually(in_sync, accept=lambda found: not found, timeout_s=APART_AT_MOST_S)
 
     def part_from_zookeeper(self, broker_id: int, *, forward: bool = True, backward: bool = True) -> None:
-        proxy = self.proxies[broker_id]
-        before = self.cluster.tree.broker_epoch(broker_id)
-        self.during(lambda: proxy.cut(forward=forward, backward=backward), proxy.heal, ZOOKEEPER_AWAY_S)
-        if forward:
-            assert self.cluster.tree.broker_epoch(broker_id) != before, "the session has not expired"
+        """Until its session is over, and it is not the controller. One that ZooKeeper still hears keeps its session."""
+        proxy, tree = self.proxies[broker_id], self.cluster.tree
+        before = tree.broker_epoch(broker_id)
+
+        def is_replaced() -> bool:
+            return tree.broker_epoch(broker_id) != before and tree.controller() not in (broker_id, None)
+
+        with self.disturbed():
+            proxy.cut(forward=forward, backward=backward)
+            try:
+                if forward:
+                    eventually(is_replaced, timeout_s=APART_AT_MOST_S)
+                else:
+                    time.sleep(ZOOKEEPER_AWAY_S)
+            finally:
+                proxy.heal()
+        self.cluster.await_controller()
 
     def controller(self) -> int:
         return self.cluster.await_controller()
