@@ -19,6 +19,8 @@ from tests.support.wire.requests import OLD, batch, build
 pytestmark = pytest.mark.oracle
 
 HANGING_PRODUCER_ID = 4_000
+MAX_TRANSACTION_MS = 900_000
+"""Apache's `transaction.max.timeout.ms`: however slow the tools are, the transaction is open."""
 
 
 @pytest.fixture
@@ -39,7 +41,7 @@ def test_the_tool(unverified: Broker, tools: Tools) -> None:
     with RawClient(broker.host, broker.port) as client:
         new = [{"name": "t", "num_partitions": 2, "replication_factor": 1}]
         client.call(build(ApiKey.CREATE_TOPICS, topics=new, timeout_ms=10_000), 2)
-        producer = ConfluentTransactions().producer(broker.bootstrap, "lively")
+        producer = ConfluentTransactions().producer(broker.bootstrap, "lively", MAX_TRANSACTION_MS)
         producer.begin()
         producer.send("t", "a")
         listed = rows(tools.run("transactions", *at, "list").lines)

@@ -14,6 +14,7 @@ from tests.conformance.security.conftest import Certificates
 from tests.support.processes.apache.apache import ApacheBroker
 from tests.support.processes.odradek_process import OdradekBroker
 from tests.support.processes.ports import free_port
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.oracle
 
@@ -73,10 +74,15 @@ def test_a_wrong_password(bootstrap: str, certificates: Certificates) -> None:
     settings = client(bootstrap, certificates, "wrong")
     producer = confluent_kafka.Producer(settings | {"error_cb": lambda error: errors.append(str(error))})
     producer.produce("sasl-ssl", b"refused", on_delivery=lambda error, _: errors.append(str(error)))
-    producer.poll(2)
+
+    def told() -> list[str]:
+        producer.poll(0)
+        return errors
+
+    refusal = "Authentication failed: Invalid username or password"
+    eventually(told, accept=lambda errors: any(refusal in error for error in errors), timeout_s=TIMEOUT_S)
     producer.purge()
     producer.flush(TIMEOUT_S)
-    assert any("Authentication failed: Invalid username or password" in error for error in errors)
 
 
 def test_a_command(bootstrap: str, certificates: Certificates, tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def test_a_client_that_does_not_trust_the_broker(
     broker: OdradekBroker, certificates: Certificates, tmp_path: Path
 ) -> None:
     properties = tmp_path / "client.properties"
-    properties.write_text("security.protocol=SSL\ndefault.api.timeout.ms=2000\n")
+    properties.write_text("security.protocol=SSL\n")
     refused = odradek("topics", "--bootstrap-server", broker.bootstrap, "--command-config", str(properties), "--list")
     assert refused.returncode == 1
     assert b"certificate verify failed" in refused.stderr

@@ -2,7 +2,7 @@
 
 An open transaction keeps it where the transaction began, until the transaction has timed out and the coordinator has
 looked for such transactions: at most `transaction.timeout.ms` and the interval of that search. A broker that is down
-aborts nothing, and after a start the first search comes after an interval.
+or stands still aborts nothing, and after a start the first search comes after an interval.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ class StableOffsetWatch:
         self.longest_s = 0.0
         """As a reader sees it, with the times when the broker was down."""
         self.longest_excused_s = 0.0
-        """Without those times, and without one sweep for each of them."""
+        """Without those times, and without one sweep for each of them.
+
+        What the time between two looks has beyond their interval does not count: broker or watch stood still.
+        """
         self._broker = broker
         self._partitions = partitions
         self._stopped = threading.Event()
@@ -68,9 +71,12 @@ class StableOffsetWatch:
                 self._stopped.wait(POLL_INTERVAL_S)
 
     def _note(self, standing: _Standing, stable: int, end: int, now: float) -> None:
+        unseen_s = now - standing.seen_at
         if standing.is_away:
-            standing.away_s += now - standing.seen_at + SWEEP_S
+            standing.away_s += unseen_s + SWEEP_S
             standing.is_away = False
+        else:
+            standing.away_s += max(0.0, unseen_s - POLL_INTERVAL_S)
         standing.seen_at = now
         if stable != standing.offset or stable == end:
             standing.offset, standing.since, standing.away_s = stable, now, 0.0
