@@ -15,6 +15,7 @@ import confluent_kafka
 import pytest
 from py4j.protocol import Py4JJavaError
 
+from odradek.protocol.api import ApiKey
 from spark_jobs.archive.archive_options import parse_options as archive_options
 from spark_jobs.archive.restore_options import parse_options
 from spark_jobs.archive.restore_plan import Place
@@ -28,6 +29,8 @@ from tests.support.admin import Admin
 from tests.support.broker import Broker
 from tests.support.spark.pieces import MARKS, Outgoing, Sent, SparkJob, in_order, send
 from tests.support.waiting import eventually
+from tests.support.wire.raw_client import RawClient
+from tests.support.wire.requests import build
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -224,12 +227,30 @@ def test_a_part_by_time_and_then_the_rest_leaves_nothing_out(
     assert sorted(places) == [(each.partition, each.offset) for each in source.sent]
 
 
+SLOW_BYTES_PER_S = 20_000
+"""The broker lets a slow client write ten times as much at once, a sixth of all."""
+
+
+@pytest.fixture
+def slow(broker: Broker, unique: Callable[[str], str], tmp_path: Path) -> list[str]:
+    """Options for a run that takes half a minute, so that it is in the middle when it is cut off."""
+    client_id = unique("slow")
+    entity = [{"entity_type": "client-id", "entity_name": client_id}]
+    entry = {"entity": entity, "ops": [{"key": "producer_byte_rate", "value": float(SLOW_BYTES_PER_S)}]}
+    with RawClient(broker.host, broker.port) as client:
+        (altered,) = client.call(build(ApiKey.ALTER_CLIENT_QUOTAS, entries=[entry]), 1).entries  # type: ignore[attr-defined]
+        assert altered.error_code == 0, altered.error_message
+    config = tmp_path / "slow.properties"
+    config.write_text(f"client.id={client_id}\n")
+    return ["--command-config", str(config)]
+
+
 @pytest.mark.parametrize(
     ("mode", "end", "batch_records"),
     [
         ("--exactly-once", signal.SIGKILL, 40),
         ("--source-header", signal.SIGKILL, 40),
-        ("--source-header", signal.SIGTERM, 40),
+        ("--source-header", signal.SIGTERM, 1),
     ],
 )
 def test_a_restore_that_is_cut_off_goes_on(
@@ -238,6 +259,7 @@ def test_a_restore_that_is_cut_off_goes_on(
     batch_records: int,
     run: Run,
     arguments: list[str],
+    slow: list[str],
     source: Restorable,
     broker: Broker,
     unique: Callable[[str], str],
@@ -246,7 +268,9 @@ def test_a_restore_that_is_cut_off_goes_on(
     copy = unique("killed")
     more = ["--map-topic", f"{source.topic}={copy}", "--create-topic", "--group", copy, mode]
     more += ["--batch-records", str(batch_records)]
-    job = SparkJob("restore_topic", [*arguments, *more, "--master", "local[2]"], tmp_path)
+    # After SIGTERM it waits until its tasks stand still, as those of a slow client do while they write.
+    pace = slow if end == signal.SIGKILL else []
+    job = SparkJob("restore_topic", [*arguments, *more, *pace, "--master", "local[2]"], tmp_path)
     job.process.start()
     job.process.wait_for_line_in_processor_time("^restoring ", JOB_START_LIMIT_S)
     eventually(lambda: count(broker.bootstrap, copy), accept=lambda end: end > KILLED_AT, timeout_s=120)
@@ -276,6 +300,7 @@ def test_a_restore_that_is_asked_to_stop_ends_and_goes_on(
     spark: SparkSession,
     run: Run,
     arguments: list[str],
+    slow: list[str],
     source: Restorable,
     broker: Broker,
     unique: Callable[[str], str],
@@ -283,7 +308,7 @@ def test_a_restore_that_is_asked_to_stop_ends_and_goes_on(
 ) -> None:
     copy = unique("stopped")
     more = ["--map-topic", f"{source.topic}={copy}", "--create-topic", "--group", copy, "--exactly-once"]
-    options = parse_options([*arguments, *more, "--batch-records", "20"])
+    options = parse_options([*arguments, *more, *slow, "--batch-records", "20"])
     stop = StopRequest()
     thread = threading.Thread(target=restore, args=(spark, options, stop))
     thread.start()
