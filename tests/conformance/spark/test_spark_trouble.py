@@ -7,6 +7,7 @@ topics are deleted and made again. `tests/soak/spark/test_trouble_soak.py` kills
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -118,10 +119,12 @@ def set_config(cluster: Cluster, topic: str, name: str, value: str) -> None:
         done.result(ADMIN_TIMEOUT_S)
 
 
-def log_start(cluster: Cluster, topic: str) -> int:
+def watermarks(cluster: Cluster, topic: str, partition: int = 0) -> tuple[int, int]:
+    """The log start and the high watermark."""
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "unused"})
     try:
-        return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=ADMIN_TIMEOUT_S)[0])
+        low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=ADMIN_TIMEOUT_S)
+        return int(low), int(high)
     finally:
         consumer.close()
 
@@ -209,7 +212,7 @@ def test_retention_deletes_what_was_not_read(cluster: Cluster, both: Both, uniqu
     sent += send(cluster.bootstrap, topic, [Outgoing(value=b"n" * 300)] * 10, **IDEMPOTENT, **A_RECORD_A_BATCH)
     strict, tolerant = both("planned", subscribe=topic, maxOffsetsPerTrigger="10")
     set_config(cluster, topic, "retention.ms", "3600000")
-    eventually(lambda: log_start(cluster, topic), accept=lambda start: start == 30, timeout_s=SETTLE_TIMEOUT_S)
+    eventually(lambda: watermarks(cluster, topic)[0], accept=lambda start: start == 30, timeout_s=SETTLE_TIMEOUT_S)
     strict.release()
     tolerant.release()
     assert strict.data_loss() == f"Could not read records in offset [0, 10) for topic partition {topic}-0"
@@ -223,6 +226,9 @@ def test_only_committed_records_are_read(cluster: Cluster, stream: Streams, uniq
     for value, end in ((b"committed", one.commit_transaction), (b"aborted", one.abort_transaction)):
         begin(one, topic, value, partitions=2)
         end(ADMIN_TIMEOUT_S)
+    # The end of a transaction is answered before its markers are written.
+    for partition in (0, 1):
+        eventually(partial(watermarks, cluster, topic, partition), accept=lambda found: found[1] == 6)
     produce(cluster, topic, 1)
     begin(other, topic, b"open", partitions=1)
     produce(cluster, topic, 1)
