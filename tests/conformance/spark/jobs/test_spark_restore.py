@@ -293,7 +293,8 @@ def test_a_restore_that_is_cut_off_goes_on(
     for record in restored(records):
         once.setdefault((record.partition, record.offset), record)
     assert list(once.values()) == source.sent, "the first of each position: all of them, in order"
-    assert len(records) - len(once) <= (PARTITIONS * batch_records if end == signal.SIGKILL else 0)
+    # A batch of each partition, also after SIGTERM if a task has stood still for a second between batch and commit.
+    assert len(records) - len(once) <= PARTITIONS * batch_records
 
 
 def test_a_restore_that_is_asked_to_stop_ends_and_goes_on(
