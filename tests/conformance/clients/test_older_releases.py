@@ -154,7 +154,7 @@ def test_brokers_of_a_cluster_understand_each_other(release: str, tmp_path: Path
             producer.send(source, value)
             producer.commit()
         client.transform(bootstrap, source, sink, "group", "copier", 2)
-        assert [value for _, value in client.read(bootstrap, sink, "read_committed")] == ["1'", "2'"]
+        assert [value for _, value in client.read_stable(bootstrap, sink)] == ["1'", "2'"]
         assert "is not supported" not in process.log_text()
         assert "Traceback" not in process.log_text()
         assert process.terminate() == 0

@@ -150,6 +150,20 @@ class ConfluentTransactions:
         finally:
             consumer.close()
 
+    def read_stable(self, bootstrap: str, topic: str, partition: int = 0) -> Values:
+        """All that is committed; waits until no transaction is open any more, and its markers are written."""
+        # The end for a read_committed consumer is the last stable offset.
+        raw = self._consumer(bootstrap, "not-used", "read_uncommitted")
+        _, end = raw.get_watermark_offsets(confluent_kafka.TopicPartition(topic, partition), TIMEOUT_S)
+        raw.close()
+        deadline = time.monotonic() + TIMEOUT_S
+        while True:
+            found, position = self.read_partition(bootstrap, topic, partition)
+            if position >= end:
+                return found
+            assert time.monotonic() < deadline, f"{topic}-{partition} is stable up to {position} of {end}"
+            time.sleep(0.2)
+
     def transform(self, bootstrap: str, source: str, sink: str, group: str, transactional_id: str, count: int) -> None:
         producer = self.producer(bootstrap, transactional_id)
         consumer = self._consumer(bootstrap, group, "read_committed")

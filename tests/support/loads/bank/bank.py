@@ -19,8 +19,8 @@ from typing import Protocol
 import confluent_kafka
 
 from tests.support.admin import Admin
-from tests.support.loads.bank.teller import CALL_TIMEOUT_S, PATIENCE_S, Contract
-from tests.support.loads.transactional_clients import ConfluentTransactions, Values
+from tests.support.loads.bank.teller import PATIENCE_S, Contract
+from tests.support.loads.transactional_clients import ConfluentTransactions
 from tests.support.processes.apache.jvm import REPOSITORY
 from tests.support.processes.process import ProcessError
 
@@ -201,7 +201,7 @@ class Bank:
 
     def check(self) -> None:
         """Every transfer is booked once on either side, no aborted entry is seen, and the accounts balance."""
-        books = {place: self._read(*place) for place in self.places}
+        books = {place: ConfluentTransactions().read_stable(self._bootstrap, *place) for place in self.places}
         self.close()
         for place, seen in self._seen.items():
             assert seen.items() <= dict(books[place]).items(), f"{place} was read otherwise while it was written"
@@ -217,18 +217,3 @@ class Bank:
         debits, credits_ = ({(entry["try"], entry["id"]) for entry in side} for side in entries.values())
         assert debits == credits_, "a transaction is torn"
         assert sum(entry["sum"] for side in entries.values() for entry in side) == 0
-
-    def _read(self, topic: str, partition: int) -> Values:
-        """All that is committed; waits until no transaction is open any more."""
-        raw = confluent_kafka.Consumer(
-            {"bootstrap.servers": self._bootstrap, "group.id": "audit", "isolation.level": "read_uncommitted"}
-        )  # else the end is that of what is committed by now, and markers may be on their way
-        _, end = raw.get_watermark_offsets(confluent_kafka.TopicPartition(topic, partition), CALL_TIMEOUT_S)
-        raw.close()
-        deadline = time.monotonic() + READ_TIMEOUT_S
-        while True:
-            found, position = ConfluentTransactions().read_partition(self._bootstrap, topic, partition)
-            if position >= end:
-                return found
-            assert time.monotonic() < deadline, f"{topic}-{partition} is stable up to {position} of {end}"
-            time.sleep(0.2)
