@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from odradek.protocol.api import ApiKey
 from tests.support.admin import Admin
 from tests.support.broker import Broker
 from tests.support.loads.clients import Confluent, Message
@@ -22,10 +23,13 @@ from tests.support.processes.apache.tools import TOOL_CLASSES, Tools
 from tests.support.processes.commands import Finished, RunningCommand, run_command
 from tests.support.processes.process import ManagedProcess
 from tests.support.waiting import eventually
+from tests.support.wire.fault_proxy import behind_proxy
+from tests.support.wire.faults import NoFaults
 
 pytestmark = pytest.mark.oracle
 
 Run = Callable[..., Finished]
+MakeBroker = Callable[[Path, dict[str, str]], Broker]
 EVERYTHING = ("-o", "beginning", "-e", "-q")
 
 
@@ -333,24 +337,25 @@ def test_a_closed_pipe_ends_it(broker: Broker, run: Run, admin: Admin, unique: C
         assert command.process.wait(20) == 0
 
 
-def test_a_member_whose_output_waits_stays_in_its_group(
-    broker: Broker, run: Run, admin: Admin, unique: Callable[[str], str]
-) -> None:
+def test_a_member_whose_output_waits_stays_in_its_group(make_broker: MakeBroker, tmp_path: Path) -> None:
     """`| less`: heartbeats go on while the pipe is full, and what was not written is not committed."""
-    topic, group = admin.create_topic(unique("slow")), unique("group")
-    run("produce", "-t", topic, stdin=b"x" * 99 + b"\n" + b"".join(b"%099d\n" % i for i in range(5_000)))
-    properties = ("-X", "session.timeout.ms=1000", "-X", "heartbeat.interval.ms=100")
-    with RunningCommand(broker.bootstrap, "consume", "-G", group, topic, "--from-beginning", *properties) as command:
-        assert len(command.stdout.readline()) == 100
-        time.sleep(2)  # two sessions
-        members = admin.client.describe_consumer_groups([group])[group].result().members
-        assert len(members) == 1
-        command.process.send_signal(signal.SIGINT)
-        assert command.process.wait(20) == 130
-        rest = command.stdout.read()
-    again = run("consume", "-G", group, topic, "-e", "--from-beginning").stdout
-    lines = [b"%099d" % i for i in range(5_000)]
-    assert set(rest.split()) | set(again.split()) >= set(lines), "nothing is skipped"
+    requests = NoFaults()
+    lines = [b"%099d" % number for number in range(5_000)]  # a pipe holds 64 KiB
+    with behind_proxy(partial(make_broker, tmp_path), requests) as (_, proxy):
+        run, admin, topic, group = partial(run_command, proxy.bootstrap), Admin(proxy.bootstrap), "slow", "group"
+        run("produce", "-t", topic, stdin=b"\n".join(lines))
+        arguments = (topic, "-G", group, "--from-beginning", "-X", "heartbeat.interval.ms=100")
+        with RunningCommand(proxy.bootstrap, "consume", *arguments) as command:
+            assert command.stdout.readline().strip() == lines[0]
+            wanted = requests.count[ApiKey.HEARTBEAT] + 10
+            eventually(lambda: requests.count[ApiKey.HEARTBEAT], accept=lambda count: count >= wanted)
+            members = admin.client.describe_consumer_groups([group])[group].result().members
+            assert len(members) == 1
+            command.process.send_signal(signal.SIGINT)
+            assert command.process.wait(20) == 130
+            rest = command.stdout.read()
+        again = run("consume", "-G", group, topic, "-e", "--from-beginning").stdout
+    assert {lines[0], *rest.split(), *again.split()} >= set(lines), "nothing is skipped"
     assert len(again) > 0, "what was only in memory comes again"
 
 

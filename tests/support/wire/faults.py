@@ -65,3 +65,17 @@ class RandomFaults:
     def delay_s(self) -> float:
         """Mostly short, and now and then longer than a transaction may last."""
         return min(LONGEST_DELAY_S, _MEDIAN_DELAY_S * self._random.paretovariate(0.7))
+
+
+class NoFaults:
+    """All requests pass. Counts them by API."""
+
+    def __init__(self) -> None:
+        self.count: Counter[ApiKey] = Counter()
+
+    def next_fault(self, header: RequestHeader) -> Fault:
+        self.count[ApiKey(header.api_key)] += 1
+        return Fault.NONE
+
+    def delay_s(self) -> float:
+        return 0
