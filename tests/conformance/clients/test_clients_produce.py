@@ -156,7 +156,7 @@ def test_producing_to_a_partition_that_does_not_exist(
     broker: Broker, admin: Admin, unique: Callable[[str], str]
 ) -> None:
     topic = admin.create_topic(unique("one-partition"))
-    producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap, "message.timeout.ms": 3000})
+    producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap})
     answers: list[KafkaError | None] = []
     try:
         producer.produce(topic, b"v", partition=7, on_delivery=lambda error, _: answers.append(error))
