@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from odradek.broker.tools.command.socket_loop import Event
+from odradek.broker.tools.data.client.data_client import DataClient
 from odradek.broker.tools.perf.perf_produce import main
 from odradek.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 from odradek.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from odradek.protocol.topic_partition import TopicPartition
+from odradek.timer.clock import AdjustableClock
 from tests.support.clusters.data_cluster import DataCluster
 
 BASE = ("--topic", "t", "--throughput", "-1", "--producer-props", "bootstrap.servers=host:9001")
@@ -66,11 +69,25 @@ def test_a_transactional_id_without_transactions(cluster: DataCluster, capsys: p
     assert not cluster.logs
 
 
-def test_a_rate(cluster: DataCluster, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_rate(cluster: DataCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pauses make up for what the records are ahead of the rate, and for no more."""
+    clock, wait = AdjustableClock(), DataClient.wait
+    pauses_ms: list[int] = []
+
+    async def pause(client: DataClient, delay_ms: int, event: Event | None = None) -> None:
+        if event is None:
+            pauses_ms.append(delay_ms)
+            clock.advance(delay_ms)
+        else:
+            await wait(client, delay_ms, event)
+
+    monkeypatch.setattr(DataClient, "wait", pause)
+    monkeypatch.setattr("odradek.broker.tools.data.client.running.SystemClock", lambda: clock)
     arguments = ["--topic", "t", "--num-records", "30", "--record-size", "1", "--throughput", "1000", "-b", "host:9001"]
     assert main(arguments) == 0
     rate = float(capsys.readouterr().out.split()[3])
     assert rate <= 1_150, "30 records take at least 27 ms"
+    assert sum(pauses_ms) <= 30
 
 
 def test_no_server_is_named(cluster: DataCluster, capsys: pytest.CaptureFixture[str]) -> None:
