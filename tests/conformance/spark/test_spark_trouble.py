@@ -35,6 +35,8 @@ SETTINGS = {
     "log.retention.check.interval.ms": "100",
 }
 LONG_AGO_MS = 1_500_000_000_000
+MAX_TRANSACTION_MS = 900_000
+"""Apache's `transaction.max.timeout.ms`: however slow Spark is, the transaction is open."""
 IDEMPOTENT = {"acks": "all", "enable.idempotence": "true"}
 A_RECORD_A_BATCH = {"batch.num.messages": "1"}
 
@@ -130,7 +132,8 @@ def watermarks(cluster: Cluster, topic: str, partition: int = 0) -> tuple[int, i
 
 
 def transactional_producer(cluster: Cluster, transactional_id: str) -> Producer:
-    producer = Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": transactional_id})
+    settings = {"bootstrap.servers": cluster.bootstrap, "transactional.id": transactional_id}
+    producer = Producer({**settings, "transaction.timeout.ms": MAX_TRANSACTION_MS})
     producer.init_transactions(ADMIN_TIMEOUT_S)
     return producer
 
