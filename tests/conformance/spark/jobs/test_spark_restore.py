@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -231,18 +231,24 @@ SLOW_BYTES_PER_S = 20_000
 """The broker lets a slow client write ten times as much at once, a sixth of all."""
 
 
-@pytest.fixture
-def slow(broker: Broker, unique: Callable[[str], str], tmp_path: Path) -> list[str]:
-    """Options for a run that takes half a minute, so that it is in the middle when it is cut off."""
-    client_id = unique("slow")
+def alter_quota(broker: Broker, client_id: str, **change: object) -> None:
+    """`change`: the new value in bytes a second, or whether to remove it."""
     entity = [{"entity_type": "client-id", "entity_name": client_id}]
-    entry = {"entity": entity, "ops": [{"key": "producer_byte_rate", "value": float(SLOW_BYTES_PER_S)}]}
+    entry = {"entity": entity, "ops": [{"key": "producer_byte_rate", **change}]}
     with RawClient(broker.host, broker.port) as client:
         (altered,) = client.call(build(ApiKey.ALTER_CLIENT_QUOTAS, entries=[entry]), 1).entries  # type: ignore[attr-defined]
         assert altered.error_code == 0, altered.error_message
+
+
+@pytest.fixture
+def slow(broker: Broker, unique: Callable[[str], str], tmp_path: Path) -> Iterator[list[str]]:
+    """Options for a run that takes half a minute, so that it is in the middle when it is cut off."""
+    client_id = unique("slow")
+    alter_quota(broker, client_id, value=float(SLOW_BYTES_PER_S))
     config = tmp_path / "slow.properties"
     config.write_text(f"client.id={client_id}\n")
-    return ["--command-config", str(config)]
+    yield ["--command-config", str(config)]
+    alter_quota(broker, client_id, remove=True)
 
 
 @pytest.mark.parametrize(
