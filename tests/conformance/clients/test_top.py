@@ -6,12 +6,12 @@ import json
 from collections.abc import Callable
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 
-from tests.support.admin import ADMIN_TIMEOUT_S, Admin
+from tests.support.admin import Admin
 from tests.support.broker import Broker
 from tests.support.processes.commands import command_line, run_command
 from tests.support.processes.terminal import Terminal
+from tests.support.wire.raw_topics import end_offset
 
 pytestmark = pytest.mark.oracle
 
@@ -41,14 +41,6 @@ def test_the_screen(new_broker: Callable[[], Broker], unique: Callable[[str], st
         terminal.await_lines(lambda found: any(line.startswith("groups") for line in found))
         terminal.press(b"q")
         assert terminal.await_end() == 0
-
-
-def end_offset(broker: Broker, topic: str) -> int:
-    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "unused"})
-    try:
-        return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), ADMIN_TIMEOUT_S)[1])
-    finally:
-        consumer.close()
 
 
 def test_rates_for_programs(broker: Broker, unique: Callable[[str], str]) -> None:
