@@ -6,6 +6,7 @@ Apache's tool has written their credentials into ZooKeeper before the first star
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -54,8 +55,11 @@ class SaslCluster(NamedTuple):
         """The sockets of Odradek's connections to the SASL listener of Apache Kafka."""
         fields = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
         links = {f"socket:[{line[9]}]" for line in fields if line[2].endswith(f":{self.apache_port:04X}")}
-        own = Path(f"/proc/{self.odradek_pid}/fd").iterdir()
-        return links & {str(descriptor.readlink()) for descriptor in own}
+        own: set[str] = set()
+        for descriptor in Path(f"/proc/{self.odradek_pid}/fd").iterdir():
+            with suppress(FileNotFoundError):  # the broker has closed it since it was listed
+                own.add(str(descriptor.readlink()))
+        return links & own
 
     def properties(self, path: Path, password: str) -> str:
         """The path of a file for `--command-config`."""
