@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import socket
 import ssl
 import statistics
@@ -11,7 +10,8 @@ import subprocess
 import sys
 import time
 from collections import deque
-from contextlib import ExitStack, closing
+from collections.abc import Callable
+from contextlib import closing
 from typing import Final, NamedTuple
 
 import psutil
@@ -57,26 +57,22 @@ class P99(NamedTuple):
         return f"{self.undisturbed_ms:.2f} ms ({self.whole_ms:.2f} ms with the waits for a core)"
 
 
-def produce_p99(broker: OdradekBroker, calls: int = CALLS, until: float = math.inf) -> P99:
+def _nothing() -> None: ...
+
+
+def produce_p99(broker: OdradekBroker, calls: int = CALLS, before_each: Callable[[], None] = _nothing) -> P99:
     """What a client that behaves waits for, one record at a time: the best of some rounds. What others cost is in all
-    of them, what the machine does besides is not.
-
-    `until`: a monotonic time in seconds. A round that ends later does not count: on a busy machine there are fewer.
+    of them, what the machine does besides is not. `before_each`: called before each record, and not measured.
     """
-    found: list[P99] = []
-    while len(found) < ROUNDS:
-        p99 = _round(broker, calls)
-        if time.monotonic() >= until:
-            break
-        found.append(p99)
-    assert found, "the others have to be there meanwhile"
-    return min(found, key=lambda each: each.undisturbed_ms)
+    rounds = [_round(broker, calls, before_each) for _ in range(ROUNDS)]
+    return min(rounds, key=lambda each: each.undisturbed_ms)
 
 
-def _round(broker: OdradekBroker, calls: int) -> P99:
+def _round(broker: OdradekBroker, calls: int, before_each: Callable[[], None] = _nothing) -> P99:
     request, found = produce(bytes(PRODUCE_BYTES)), []
     with RawClient(broker.host, broker.port) as client, closing(Waits(broker.pid)) as waits, no_collection():
         for _ in range(calls):
+            before_each()
             time.sleep(ROUND_S / calls)
             waits.begin()
             client.call(request, 8)
@@ -154,6 +150,40 @@ def connections(target: Target, count: int) -> list[socket.socket]:
     return clients
 
 
+class IdleClients:
+    """Connections without a request. `max_idle_s`: for how many seconds the broker lets one be idle."""
+
+    def __init__(self, target: Target, count: int, max_idle_s: float) -> None:
+        self._target, self._count, self._max_idle_s = target, count, max_idle_s
+        self._clients: list[socket.socket] = []
+        self._descriptors = psutil.Process(target.pid).num_fds()
+        self.renew()
+
+    def renew(self) -> None:
+        """Others take their place."""
+        self.close()
+        others = self._descriptors + BACKLOG // 2  # more connections of others may have come
+        eventually(psutil.Process(self._target.pid).num_fds, accept=lambda count: count <= others)
+        self._began = time.monotonic()
+        self._clients = connections(self._target, self._count)
+        self._open = time.monotonic()
+
+    def keep(self) -> None:
+        """Renew them long before the broker closes them, however slow the machine is."""
+        if time.monotonic() - self._began > self._max_idle_s / 2:
+            self.renew()
+
+    def wait_until_closed(self) -> None:
+        """AssertionError: the broker closes one too early, or does not close it."""
+        timeout_s = self._max_idle_s + IDLE_TOLERANCE_S + self._open - self._began
+        eventually(lambda: sum(map(is_open, self._clients)), accept=lambda count: count == 0, timeout_s=timeout_s)
+        assert time.monotonic() - self._began >= self._max_idle_s
+
+    def close(self) -> None:
+        for client in self._clients:
+            client.close()
+
+
 def is_open(client: socket.socket) -> bool:
     client.setblocking(False)
     try:
@@ -175,8 +205,7 @@ def slow_and_idle(
     calls: int = CALLS,
 ) -> None:
     """Idle connections are closed after `max_idle_s` seconds, slow ones stay. `port`: of another listener for both.
-    `tls`: it has TLS, and both make the handshake. `calls`: produced records of a measurement, all of them before the
-    idle ones are closed.
+    `tls`: it has TLS, and both make the handshake. `calls`: produced records of a measurement.
 
     AssertionError, too: the p99 of a produce is more than twice that without them.
     """
@@ -184,18 +213,11 @@ def slow_and_idle(
     _round(broker, calls)
     alone = produce_p99(broker, calls)
     descriptors = process.num_fds()
-    with closing(Tricklers(target, slow)) as tricklers, ExitStack() as stack:
-        opened = time.monotonic()
-        silent = [stack.enter_context(client) for client in connections(target, idle)]
-        opened_s = time.monotonic() - opened
-        beside = produce_p99(broker, calls, opened + max_idle_s)
+    with closing(Tricklers(target, slow)) as tricklers, closing(IdleClients(target, idle, max_idle_s)) as silent:
+        beside = produce_p99(broker, calls, silent.keep)
         print(f"p99 of a produce: alone {alone}, beside {idle} idle and {slow} slow ones {beside}")
-        eventually(
-            lambda: sum(map(is_open, silent)),
-            accept=lambda count: count == 0,
-            timeout_s=max_idle_s + IDLE_TOLERANCE_S + opened_s,
-        )
-        assert time.monotonic() - opened >= max_idle_s
+        silent.renew()
+        silent.wait_until_closed()
         assert tricklers.are_open(), "one that sends is not idle"
     eventually(process.num_fds, accept=lambda count: count <= descriptors + 1, timeout_s=60)
     check_beside(alone, beside)
