@@ -6,7 +6,6 @@ Apache's tool has written their credentials into ZooKeeper before the first star
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +16,7 @@ from kazoo.client import KazooClient
 
 from odradek.timer.clock import SystemClock
 from tests.conformance.security.conftest import Certificates
+from tests.support.disks.open_descriptors import open_targets
 from tests.support.processes.apache.apache import ApacheBroker, ZooKeeper
 from tests.support.processes.apache.tools import Tools
 from tests.support.processes.commands import run_command
@@ -55,11 +55,7 @@ class SaslCluster(NamedTuple):
         """The sockets of Odradek's connections to the SASL listener of Apache Kafka."""
         fields = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
         links = {f"socket:[{line[9]}]" for line in fields if line[2].endswith(f":{self.apache_port:04X}")}
-        own: set[str] = set()
-        for descriptor in Path(f"/proc/{self.odradek_pid}/fd").iterdir():
-            with suppress(FileNotFoundError):  # the broker has closed it since it was listed
-                own.add(str(descriptor.readlink()))
-        return links & own
+        return links & set(open_targets(self.odradek_pid))
 
     def properties(self, path: Path, password: str) -> str:
         """The path of a file for `--command-config`."""

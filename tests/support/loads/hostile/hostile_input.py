@@ -21,7 +21,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from itertools import islice
-from pathlib import Path
 from typing import Final, TypeAlias
 
 import crc32c
@@ -35,6 +34,7 @@ from odradek.protocol.messages.metadata import MetadataRequest
 from odradek.protocol.records.builder import build_batch
 from odradek.protocol.records.compression import CompressionType
 from odradek.protocol.records.record import SimpleRecord
+from tests.support.disks.open_descriptors import open_targets
 from tests.support.loads.hostile.watcher import Seen
 from tests.support.processes.memory_growth import Growth
 from tests.support.processes.odradek_process import OdradekBroker
@@ -151,10 +151,9 @@ def resident(broker: OdradekBroker) -> int:
 def descriptors(broker: OdradekBroker) -> Counter[str]:
     """How many sockets and pipes the broker has open. Its files are not counted: earlier requests may create topics."""
     found: Counter[str] = Counter()
-    for path in Path(f"/proc/{broker.pid}/fd").iterdir():
-        with suppress(FileNotFoundError):
-            kind, separator, _ = str(path.readlink()).partition(":[")
-            found[kind] += bool(separator)
+    for target in open_targets(broker.pid):
+        kind, separator, _ = target.partition(":[")
+        found[kind] += bool(separator)
     return found
 
 
