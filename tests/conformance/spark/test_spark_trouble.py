@@ -36,7 +36,7 @@ SETTINGS = {
 }
 LONG_AGO_MS = 1_500_000_000_000
 MAX_TRANSACTION_MS = 900_000
-"""Apache's `transaction.max.timeout.ms`: however slow Spark is, the transaction is open."""
+"""The longest that a broker allows by default, so that the transaction is still open when Spark reads."""
 IDEMPOTENT = {"acks": "all", "enable.idempotence": "true"}
 A_RECORD_A_BATCH = {"batch.num.messages": "1"}
 

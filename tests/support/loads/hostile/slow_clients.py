@@ -57,10 +57,7 @@ class P99(NamedTuple):
         return f"{self.undisturbed_ms:.2f} ms ({self.whole_ms:.2f} ms with the waits for a core)"
 
 
-def _nothing() -> None: ...
-
-
-def produce_p99(broker: OdradekBroker, calls: int = CALLS, before_each: Callable[[], None] = _nothing) -> P99:
+def produce_p99(broker: OdradekBroker, calls: int = CALLS, before_each: Callable[[], None] = lambda: None) -> P99:
     """What a client that behaves waits for, one record at a time: the best of some rounds. What others cost is in all
     of them, what the machine does besides is not. `before_each`: called before each record, and not measured.
     """
@@ -68,7 +65,7 @@ def produce_p99(broker: OdradekBroker, calls: int = CALLS, before_each: Callable
     return min(rounds, key=lambda each: each.undisturbed_ms)
 
 
-def _round(broker: OdradekBroker, calls: int, before_each: Callable[[], None] = _nothing) -> P99:
+def _round(broker: OdradekBroker, calls: int, before_each: Callable[[], None] = lambda: None) -> P99:
     request, found = produce(bytes(PRODUCE_BYTES)), []
     with RawClient(broker.host, broker.port) as client, closing(Waits(broker.pid)) as waits, no_collection():
         for _ in range(calls):
@@ -151,25 +148,26 @@ def connections(target: Target, count: int) -> list[socket.socket]:
 
 
 class IdleClients:
-    """Connections without a request. `max_idle_s`: for how many seconds the broker lets one be idle."""
+    """Connections without a request. `max_idle_s`: after so many seconds the broker closes an idle one."""
 
     def __init__(self, target: Target, count: int, max_idle_s: float) -> None:
         self._target, self._count, self._max_idle_s = target, count, max_idle_s
         self._clients: list[socket.socket] = []
-        self._descriptors = psutil.Process(target.pid).num_fds()
+        self._process = psutil.Process(target.pid)
+        self._descriptors = self._process.num_fds()
         self.renew()
 
     def renew(self) -> None:
-        """Others take their place."""
+        """Close them, wait until the broker has closed them too, and open as many new ones."""
         self.close()
-        others = self._descriptors + BACKLOG // 2  # more connections of others may have come
-        eventually(psutil.Process(self._target.pid).num_fds, accept=lambda count: count <= others)
+        others = self._descriptors + BACKLOG // 4  # the client that measures has connected since they were counted
+        eventually(self._process.num_fds, accept=lambda count: count <= others)
         self._began = time.monotonic()
         self._clients = connections(self._target, self._count)
         self._open = time.monotonic()
 
     def keep(self) -> None:
-        """Renew them long before the broker closes them, however slow the machine is."""
+        """Renew them if half of the time is over after which the broker closes them."""
         if time.monotonic() - self._began > self._max_idle_s / 2:
             self.renew()
 
