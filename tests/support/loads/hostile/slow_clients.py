@@ -138,13 +138,21 @@ def connections(target: Target, count: int) -> list[socket.socket]:
     process = psutil.Process(target.pid)
     context = None if target.tls is None else target.tls.context()
     clients: list[socket.socket] = []
-    before = process.num_fds()
     while len(clients) < count:
         some = [socket.create_connection(target[:2]) for _ in range(min(BACKLOG, count - len(clients)))]
+        wait_until_accepted(process, some)
         clients += some if context is None else [context.wrap_socket(one, server_hostname="localhost") for one in some]
-        accepted = before + len(clients) - BACKLOG // 2  # connections of before may still be closing
-        eventually(process.num_fds, accept=lambda count, accepted=accepted: count >= accepted)  # type: ignore[misc]
     return clients
+
+
+def wait_until_accepted(process: psutil.Process, clients: list[socket.socket]) -> None:
+    """Until the process has a descriptor for each of them: `connect` succeeds before."""
+    wanted = {(client.getpeername(), client.getsockname()) for client in clients}
+
+    def missing() -> int:
+        return len(wanted - {(one.laddr, one.raddr) for one in process.net_connections("tcp")})
+
+    eventually(missing, accept=lambda count: count == 0)
 
 
 class IdleClients:
@@ -153,15 +161,11 @@ class IdleClients:
     def __init__(self, target: Target, count: int, max_idle_s: float) -> None:
         self._target, self._count, self._max_idle_s = target, count, max_idle_s
         self._clients: list[socket.socket] = []
-        self._process = psutil.Process(target.pid)
-        self._descriptors = self._process.num_fds()
         self.renew()
 
     def renew(self) -> None:
-        """Close them, wait until the broker has closed them too, and open as many new ones."""
+        """Close them, and open as many new ones."""
         self.close()
-        others = self._descriptors + BACKLOG // 4  # the client that measures has connected since they were counted
-        eventually(self._process.num_fds, accept=lambda count: count <= others)
         self._began = time.monotonic()
         self._clients = connections(self._target, self._count)
         self._open = time.monotonic()
