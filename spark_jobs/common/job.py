@@ -103,13 +103,18 @@ def _io_reason(thrown: JavaObject | None) -> str | None:
 
 
 def say(line: str) -> None:
-    """Print a line at once, also into a pipe."""
-    print(line, flush=True)
+    """Print a line at once, also into a pipe.
+
+    With its end in the same write: `spark-submit` runs Python unbuffered, and the JVM logs to the same terminal.
+    """
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 def fail(name: str, message: str) -> int:
-    """Print the one line of an error. Returns the exit status."""
-    print(f"{name}: error: {reason(message)}", file=sys.stderr, flush=True)
+    """Print the one line of an error, as `say` does. Returns the exit status."""
+    sys.stderr.write(f"{name}: error: {reason(message)}\n")
+    sys.stderr.flush()
     return 1
 
 

@@ -33,5 +33,6 @@ def report_loss(line: str, options: ReadOptions) -> None:
 
 
 def warn(line: str) -> None:
-    """A line on stderr, which an executor's log has."""
-    print(f"kafka_log: warning: {line}", file=sys.stderr, flush=True)
+    """A line on stderr, which an executor's log has, in one write: the JVM logs there, too."""
+    sys.stderr.write(f"kafka_log: warning: {line}\n")
+    sys.stderr.flush()

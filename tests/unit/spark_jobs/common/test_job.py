@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from collections.abc import Callable
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import pytest
 from py4j.protocol import Py4JJavaError
@@ -11,7 +14,11 @@ from pyspark.errors import AnalysisException, StreamingQueryException
 
 from spark_jobs.common import job as job_module
 from spark_jobs.common.connector import SetupError
-from spark_jobs.common.job import JobError, RunOptions, reason, run_job
+from spark_jobs.common.job import JobError, RunOptions, fail, reason, run_job, say
+from spark_jobs.kafka_log.errors import warn
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 Run = Callable[..., int]
 
@@ -187,3 +194,36 @@ def test_an_error_of_a_python_worker_is_its_line_below_the_traceback() -> None:
         " SQLSTATE: 38000"
     )
     assert reason(message) == "there is no /nope on this machine"
+
+
+class Writes(io.RawIOBase):
+    """A file that keeps what each write brought."""
+
+    def __init__(self) -> None:
+        self.written: list[bytes] = []
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        self.written.append(bytes(data))
+        return len(self.written[-1])
+
+
+@pytest.mark.parametrize(
+    ("tell", "stream", "text"),
+    [
+        (lambda: say("done: 5 records"), "stdout", b"done: 5 records\n"),
+        (lambda: fail("archive_topic", "no such topic"), "stderr", b"archive_topic: error: no such topic\n"),
+        (lambda: warn("offsets 0 to 5 are gone"), "stderr", b"kafka_log: warning: offsets 0 to 5 are gone\n"),
+    ],
+    ids=["say", "fail", "warn"],
+)
+def test_a_line_is_one_write_where_python_does_not_buffer(
+    tell: Callable[[], object], stream: str, text: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a line of the JVM's log may come between it and its end."""
+    file = Writes()
+    monkeypatch.setattr(sys, stream, io.TextIOWrapper(file, write_through=True))
+    tell()
+    assert file.written == [text]
