@@ -105,7 +105,8 @@ def _io_reason(thrown: JavaObject | None) -> str | None:
 def say(line: str) -> None:
     """Print a line at once, also into a pipe.
 
-    With its end in the same write: `spark-submit` runs Python unbuffered, and the JVM logs to the same terminal.
+    The line and its end are one write: `spark-submit` runs Python unbuffered, so that a line of the JVM's log could
+    come between two writes.
     """
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()

@@ -33,6 +33,6 @@ def report_loss(line: str, options: ReadOptions) -> None:
 
 
 def warn(line: str) -> None:
-    """A line on stderr, which an executor's log has, in one write: the JVM logs there, too."""
+    """Write a line to stderr, which is in an executor's log. One write, since the JVM logs there, too."""
     sys.stderr.write(f"kafka_log: warning: {line}\n")
     sys.stderr.flush()

@@ -146,7 +146,7 @@ def connections(target: Target, count: int) -> list[socket.socket]:
 
 
 def wait_until_accepted(process: psutil.Process, clients: list[socket.socket]) -> None:
-    """Until the process has a descriptor for each of them: `connect` succeeds before."""
+    """Wait until the process has accepted each of them: `connect` returns before that."""
     wanted = {(client.getpeername(), client.getsockname()) for client in clients}
 
     def missing() -> int:
