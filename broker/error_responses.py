@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, cast
 
 from odradek.protocol.api import ApiKey
-from odradek.protocol.codec.mapped import Mapped
+from odradek.protocol.codec.arrays.mapped import Mapped
 from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode
 from odradek.protocol.made_once import FEW, made_once
 from odradek.timer.sliced_work import listed

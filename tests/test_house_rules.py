@@ -24,6 +24,8 @@ from tests.benchmarks.catalog import BESIDE_APACHE, GROUPS
 REPOSITORY = Path(__file__).resolve().parents[1]
 PACKAGES = ("broker", "controller", "coordinator", "protocol", "storage", "testing", "timer")
 MAX_LINES = 500
+MAX_FILES = 17
+FULL_FOLDERS = {"protocol/messages": "a module for each API"}
 MAX_FUNCTION_LINES = 90  # the rule is about 70; a flat table or a docstring may need the rest
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "common", "misc"}
 
@@ -170,6 +172,17 @@ def test_modules_have_a_docstring(ours: list[Source], tests: list[Source]) -> No
 def test_files_are_short(ours: list[Source], tests: list[Source]) -> None:
     lines = {each.name: each.text.count("\n") for each in ours + tests}
     none(f"{name} has {count} lines, more than {MAX_LINES}" for name, count in lines.items() if count > MAX_LINES)
+
+
+def test_folders_hold_few_files(ours: list[Source], tests: list[Source]) -> None:
+    """What is in a folder is seen at a glance. `__init__` and the folders in it do not count."""
+    files = Counter(str(Path(each.name).parent) for each in ours + tests if each.path.stem != "__init__")
+    none(
+        f"{folder} has {count} files, more than {MAX_FILES}"
+        for folder, count in files.items()
+        if count > MAX_FILES and folder not in FULL_FOLDERS
+    )
+    none(f"{folder} needs no excuse: it has few files" for folder in FULL_FOLDERS if files[folder] <= MAX_FILES)
 
 
 def test_file_names_say_what_is_in_them(ours: list[Source], tests: list[Source]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Generator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from odradek.protocol.codec.outcomes_by_topic import OutcomesByTopic
+from odradek.protocol.codec.arrays.outcomes_by_topic import OutcomesByTopic
 from odradek.protocol.errors import ErrorCode
 from odradek.timer.sliced_work import listed
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Final, Generic, TypeVar
 
-from odradek.protocol.codec.mapped import Mapped, ReadInOrder, Zipped
+from odradek.protocol.codec.arrays.mapped import Mapped, ReadInOrder, Zipped
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.repeated_items import FEW, repeated
 

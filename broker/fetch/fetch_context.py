@@ -28,7 +28,7 @@ from odradek.broker.fetch.fetch_session import (
     Refusals,
 )
 from odradek.broker.fetch.fetch_session_cache import INVALID_SESSION_ID, FetchSessionCache
-from odradek.protocol.codec.mapped import Outcomes
+from odradek.protocol.codec.arrays.mapped import Outcomes
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import (
     AbortedTransaction,

@@ -20,7 +20,7 @@ from odradek.controller.model.broker_info import EndPoint, SecurityProtocol
 from odradek.controller.model.leader_and_isr import LEADER_DURING_DELETE, NO_LEADER
 from odradek.controller.model.topic_names import INTERNAL_TOPICS
 from odradek.controller.znodes.features import UNKNOWN_EPOCH
-from odradek.protocol.codec.kept_array import KeptArray
+from odradek.protocol.codec.arrays.kept_array import KeptArray
 from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic

@@ -21,7 +21,7 @@ from odradek.controller.tree.metadata_tree import BadArguments, TreeError, check
 from odradek.controller.znodes import znodes
 from odradek.controller.znodes.config_nodes import change_entity_config, change_topic_config, no_topic
 from odradek.controller.znodes.znode_json import BadZnode
-from odradek.protocol.codec.mapped import Mapped
+from odradek.protocol.codec.arrays.mapped import Mapped
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.java_split import java_split
 from odradek.protocol.made_once import FEW

@@ -18,7 +18,7 @@ from odradek.controller.tree.metadata_tree import UNANSWERED, GetData, NoNode, T
 from odradek.controller.znodes import znodes
 from odradek.controller.znodes.metadata_client import CONFIGS_AT_ONCE, submit_all
 from odradek.controller.znodes.znode_json import BadZnode
-from odradek.protocol.codec.mapped import Zipped
+from odradek.protocol.codec.arrays.mapped import Zipped
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from odradek.coordinator.group.state.group_metadata import GroupMetadata
 from odradek.coordinator.group.state.group_states import GroupState
-from odradek.protocol.codec.kept_array import KeptArray
+from odradek.protocol.codec.arrays.kept_array import KeptArray
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from odradek.protocol.messages.list_groups import ListedGroup, ListGroupsRequest

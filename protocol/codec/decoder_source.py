@@ -49,7 +49,7 @@ from odradek.protocol.codec.source_writer import (
 from odradek.protocol.codec.varint import uvarint_tail
 
 if TYPE_CHECKING:
-    from odradek.protocol.codec.packed_array import ElementDecoder
+    from odradek.protocol.codec.arrays.packed_array import ElementDecoder
 
 _GLOBALS: dict[str, object] = {
     "new": object.__new__,
@@ -304,7 +304,7 @@ class DecoderSource(SourceWriter):
 
     def _packed_elements(self, element: Primitive[object] | type[Struct], count: str, width: int, target: str) -> None:
         """What needs no more memory than its bytes. Structs are decoded to check them; small ones are forgotten."""
-        from odradek.protocol.codec.packed_array import PackedArray, packed_numbers  # few requests need it
+        from odradek.protocol.codec.arrays.packed_array import PackedArray, packed_numbers  # few requests need it
 
         if isinstance(element, Primitive):
             numbers = self.bind("numbers", "packed", packed_numbers)

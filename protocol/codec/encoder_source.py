@@ -18,9 +18,9 @@ from struct import Struct as Layout
 from struct import pack
 from typing import Final, cast
 
+from odradek.protocol.codec.arrays.kept_array import KeptArray
 from odradek.protocol.codec.constructor_source import default_source
 from odradek.protocol.codec.encode_error import EncodeError, RetainedTags, outside_version, wrong_uuid
-from odradek.protocol.codec.kept_array import KeptArray
 from odradek.protocol.codec.limits import MAX_STRING_BYTES
 from odradek.protocol.codec.schema import FRESH, Field, Kind, Message, Primitive, RawTaggedField, Struct
 from odradek.protocol.codec.source_writer import ELEMENTS_A_STEP, FORMATS, SMALL_ARRAY, SourceWriter, fields_at

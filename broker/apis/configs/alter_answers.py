@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from odradek.protocol.codec.mapped import Zipped
+from odradek.protocol.codec.arrays.mapped import Zipped
 from odradek.protocol.error_patterns import error_about
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from odradek.controller.loop_turns import ITEMS_A_TURN, in_turns
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.controller.tree.metadata_tree import TreeError
 from odradek.controller.znodes.znode_json import BadZnode
-from odradek.protocol.codec.mapped import Zipped
+from odradek.protocol.codec.arrays.mapped import Zipped
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from odradek.broker.apis.configs.alter_answers import answers
 from odradek.broker.apis.configs.config_rights import require_right
 from odradek.controller.admin.config_admin import ConfigChange, ResourceChanges
-from odradek.protocol.codec.mapped import Mapped
+from odradek.protocol.codec.arrays.mapped import Mapped
 from odradek.protocol.messages.alter_configs import (
     AlterableConfig,
     AlterConfigsRequest,

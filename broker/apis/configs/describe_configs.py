@@ -20,8 +20,8 @@ from odradek.controller.model import acls
 from odradek.controller.model.config_codes import ResourceType
 from odradek.controller.tree.metadata_tree import TreeError
 from odradek.controller.znodes.znode_json import BadZnode
-from odradek.protocol.codec.kept_array import KeptArray
-from odradek.protocol.codec.mapped import Pairs, Zipped
+from odradek.protocol.codec.arrays.kept_array import KeptArray
+from odradek.protocol.codec.arrays.mapped import Pairs, Zipped
 from odradek.protocol.error_patterns import ErrorPattern, ErrorPatterns, error_about
 from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode, KafkaError
 from odradek.protocol.messages.describe_configs import (

@@ -15,7 +15,7 @@ from odradek.broker.apis.configs.alter_answers import answers
 from odradek.broker.apis.configs.config_rights import require_right
 from odradek.broker.apis.configs.runtime_loggers import alter_loggers
 from odradek.controller.admin.config_admin import ConfigChange, ResourceChanges
-from odradek.protocol.codec.mapped import Mapped
+from odradek.protocol.codec.arrays.mapped import Mapped
 from odradek.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,

@@ -14,7 +14,7 @@ from odradek.broker.apis.authorization import authorize
 from odradek.controller.loop_turns import in_turns
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.controller.znodes.features import SAFE_DOWNGRADE, UPGRADE, FeatureUpdate
-from odradek.protocol.codec.mapped import Mapped, Pairs
+from odradek.protocol.codec.arrays.mapped import Mapped, Pairs
 from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode, KafkaError
 from odradek.protocol.messages.update_features import (
     FeatureUpdateKey,

@@ -18,8 +18,8 @@ from odradek.coordinator.group.offsets.offset_api import (
     offset_fetch_response,
     requested_groups,
 )
-from odradek.protocol.codec.kept_array import KeptArray
-from odradek.protocol.codec.mapped import Mapped
+from odradek.protocol.codec.arrays.kept_array import KeptArray
+from odradek.protocol.codec.arrays.mapped import Mapped
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequest,

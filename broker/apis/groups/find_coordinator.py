@@ -16,7 +16,7 @@ from odradek.broker.apis.leaders import reachable_node
 from odradek.broker.apis.services import in_slices
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.controller.model.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
-from odradek.protocol.codec.mapped import Mapped, Pairs
+from odradek.protocol.codec.arrays.mapped import Mapped, Pairs
 from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode, KafkaError
 from odradek.protocol.messages.find_coordinator import (
     Coordinator,

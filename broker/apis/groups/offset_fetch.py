@@ -16,7 +16,7 @@ from odradek.broker.apis.groups.described_offsets import FIRST_BATCHED_VERSION, 
 from odradek.broker.apis.groups.group_requests import group_context
 from odradek.broker.apis.services import in_slices
 from odradek.coordinator.group.offsets.offset_api import INVALID_OFFSET
-from odradek.protocol.codec.mapped import Mapped
+from odradek.protocol.codec.arrays.mapped import Mapped
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_fetch import OffsetFetchResponseTopic
 

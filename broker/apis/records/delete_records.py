@@ -12,7 +12,7 @@ from odradek.broker.apis.authorization import filter_by_authorized
 from odradek.broker.apis.named_partitions import AnsweredPartitions, NamedPartitions, named_partitions
 from odradek.broker.apis.services import in_slices
 from odradek.controller.model.acls import AclOperation, ResourceType
-from odradek.protocol.codec.mapped import Mapped
+from odradek.protocol.codec.arrays.mapped import Mapped
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_records import (
     DeleteRecordsPartition,

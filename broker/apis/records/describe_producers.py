@@ -13,7 +13,7 @@ from odradek.broker.apis.authorization import require
 from odradek.broker.apis.services import in_slices
 from odradek.controller.model.acls import AclOperation, ResourceType
 from odradek.controller.model.topic_names import validate_topic_name
-from odradek.protocol.codec.mapped import Mapped, Zipped
+from odradek.protocol.codec.arrays.mapped import Mapped, Zipped
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_producers import (
     DescribeProducersRequest,

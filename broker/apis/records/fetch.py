@@ -35,8 +35,8 @@ from odradek.broker.fetch.replica_selector import ClientMetadata
 from odradek.broker.fetch.results import FetchParams, LogReadResult
 from odradek.broker.quotas.request_throttle import throttle_fetch
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
+from odradek.protocol.codec.arrays.mapped import Zipped
 from odradek.protocol.codec.codec import encode_parts_in_steps, size_of
-from odradek.protocol.codec.mapped import Zipped
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import (
     AbortedTransaction,

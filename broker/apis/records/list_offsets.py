@@ -19,7 +19,7 @@ from odradek.broker.apis.services import SMALL_REQUEST_BYTES, SMALL_REQUEST_PART
 from odradek.broker.fetch.offset_lookups import fetch_offset_for_timestamp, latest_offset, legacy_offsets_before
 from odradek.broker.partition.partition import Partition
 from odradek.controller.model.acls import AclOperation, ResourceType
-from odradek.protocol.codec.mapped import Outcomes, ReadInOrder
+from odradek.protocol.codec.arrays.mapped import Outcomes, ReadInOrder
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartition,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from odradek.broker.apis.authorization import EVERYTHING, authorize, filter_by_authorized
 from odradek.broker.apis.services import in_slices
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
-from odradek.protocol.codec.mapped import Outcomes
+from odradek.protocol.codec.arrays.mapped import Outcomes
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,

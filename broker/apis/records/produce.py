@@ -22,7 +22,7 @@ from odradek.broker.apis.services import SMALL_REQUEST_BYTES, SMALL_REQUEST_PART
 from odradek.broker.quotas.request_throttle import throttle_produce
 from odradek.broker.replica_manager.replica_manager import NO_GUARDS
 from odradek.controller.model.acls import AclOperation, ResourceType
-from odradek.protocol.codec.mapped import InOrder, Mapped, Outcomes
+from odradek.protocol.codec.arrays.mapped import InOrder, Mapped, Outcomes
 from odradek.protocol.codec.shape import Each, Shape
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.headers import response_frame

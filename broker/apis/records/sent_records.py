@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from odradek.broker.fetch.fetch_session import PARTITIONS_A_STEP, Answers, records_size
-from odradek.protocol.codec.mapped import OneOutcome, Outcomes
+from odradek.protocol.codec.arrays.mapped import OneOutcome, Outcomes
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.new_tuple import new_tuple
 from odradek.protocol.topic_partition import TopicPartition

@@ -11,7 +11,7 @@ from odradek.broker.apis.authorization import require
 from odradek.controller.admin.scram_credential_changes import Deletion, Upsertion, alter_scram_credentials
 from odradek.controller.loop_turns import in_turns
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
-from odradek.protocol.codec.mapped import Mapped, Pairs
+from odradek.protocol.codec.arrays.mapped import Mapped, Pairs
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from odradek.broker.apis.authorization import require
 from odradek.controller.admin.scram_credentials import UserCredentials, describe_scram_credentials, missing
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
-from odradek.protocol.codec.mapped import Mapped
+from odradek.protocol.codec.arrays.mapped import Mapped
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_user_scram_credentials import (
     CredentialInfo,

@@ -14,7 +14,7 @@ from odradek.broker.apis.authorization import authorize_cluster
 from odradek.broker.apis.named_partitions import AnsweredPartitions, NamedPartitions, named_partitions
 from odradek.controller.loop_turns import result_in_turns
 from odradek.controller.model.acls import AclOperation
-from odradek.protocol.codec.mapped import Mapped
+from odradek.protocol.codec.arrays.mapped import Mapped
 from odradek.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,

@@ -18,7 +18,7 @@ from odradek.broker.apis.authorization import require
 from odradek.broker.apis.named_partitions import AnsweredPartitions, NamedPartitions, named_partitions
 from odradek.broker.apis.services import in_slices
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
-from odradek.protocol.codec.mapped import Mapped, ReadInOrder
+from odradek.protocol.codec.arrays.mapped import Mapped, ReadInOrder
 from odradek.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirPartitionResult,

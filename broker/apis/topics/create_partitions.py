@@ -12,7 +12,7 @@ from odradek.broker.apis.authorization import filter_by_authorized
 from odradek.broker.quotas.request_throttle import throttle_mutation
 from odradek.controller.loop_turns import in_turns, repeated_in_turns, result_in_turns
 from odradek.controller.model.acls import AclOperation, ResourceType
-from odradek.protocol.codec.mapped import Mapped, Pairs
+from odradek.protocol.codec.arrays.mapped import Mapped, Pairs
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.create_partitions import (
     CreatePartitionsRequest,

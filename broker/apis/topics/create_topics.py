@@ -17,7 +17,7 @@ from odradek.broker.quotas.request_throttle import throttle_mutation
 from odradek.controller.admin.config_admin import describe_topic_configs
 from odradek.controller.loop_turns import in_turns, repeated_in_turns, result_in_turns
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
-from odradek.protocol.codec.mapped import Mapped
+from odradek.protocol.codec.arrays.mapped import Mapped
 from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.create_topics import (

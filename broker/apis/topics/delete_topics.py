@@ -15,7 +15,7 @@ from odradek.broker.apis.authorization import filter_by_authorized
 from odradek.broker.quotas.request_throttle import throttle_mutation
 from odradek.controller.loop_turns import in_turns, result_in_turns
 from odradek.controller.model.acls import AclOperation, ResourceType
-from odradek.protocol.codec.mapped import Mapped, Outcomes
+from odradek.protocol.codec.arrays.mapped import Mapped, Outcomes
 from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.delete_topics import (

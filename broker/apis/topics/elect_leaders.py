@@ -17,7 +17,7 @@ from odradek.controller.events import ElectionType
 from odradek.controller.loop_turns import in_turns, let_go, result_in_turns
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.controller.partition_reassignment import NO_PARTITION
-from odradek.protocol.codec.mapped import Mapped
+from odradek.protocol.codec.arrays.mapped import Mapped
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.elect_leaders import (
     ElectLeadersRequest,

@@ -12,7 +12,7 @@ from odradek.broker.apis.authorization import authorize_cluster
 from odradek.broker.apis.named_partitions import NamedPartitions, named_partitions
 from odradek.controller.loop_turns import in_turns, result_in_turns
 from odradek.controller.model.acls import AclOperation
-from odradek.protocol.codec.mapped import Mapped
+from odradek.protocol.codec.arrays.mapped import Mapped
 from odradek.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,

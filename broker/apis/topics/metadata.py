@@ -27,7 +27,7 @@ from odradek.controller.loop_turns import result_in_turns
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.controller.model.broker_info import NO_CONTROLLER
 from odradek.controller.model.topic_names import INTERNAL_TOPICS, is_valid_topic_name
-from odradek.protocol.codec.mapped import Mapped
+from odradek.protocol.codec.arrays.mapped import Mapped
 from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.metadata import (

@@ -21,7 +21,7 @@ from odradek.broker.apis.transactions.fenced_producer import error_for_version
 from odradek.controller.model.acls import AclOperation, ResourceType
 from odradek.controller.model.topic_names import is_internal
 from odradek.coordinator.transaction.coordinator import ProducerIdAndEpoch
-from odradek.protocol.codec.mapped import Mapped, Zipped
+from odradek.protocol.codec.arrays.mapped import Mapped, Zipped
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from odradek.broker.apis.authorization import authorize
 from odradek.broker.apis.services import in_slices
 from odradek.controller.model.acls import AclOperation, ResourceType
-from odradek.protocol.codec.mapped import Outcomes
+from odradek.protocol.codec.arrays.mapped import Outcomes
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,

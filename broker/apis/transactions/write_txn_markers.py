@@ -20,7 +20,7 @@ from odradek.broker.apis.named_partitions import common_outcome_or_each, named_p
 from odradek.broker.apis.services import in_slices
 from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
 from odradek.controller.model.topic_names import GROUP_METADATA_TOPIC
-from odradek.protocol.codec.mapped import Mapped, Zipped
+from odradek.protocol.codec.arrays.mapped import Mapped, Zipped
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.write_txn_markers import (
     WritableTxnMarker,

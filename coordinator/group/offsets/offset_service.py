@@ -30,8 +30,8 @@ from odradek.coordinator.group.state.group_states import GroupRequest, GroupStat
 from odradek.coordinator.group.state.responses import OFFSET_APPEND_ERRORS
 from odradek.coordinator.group.validation import refusal_for, validate_offset_commit
 from odradek.coordinator.ports import ConsumerOffsetTree, Respond, TransactionalProducer, TransactionVerifier
-from odradek.protocol.codec.kept_array import KeptArray
-from odradek.protocol.codec.mapped import Outcomes
+from odradek.protocol.codec.arrays.kept_array import KeptArray
+from odradek.protocol.codec.arrays.mapped import Outcomes
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_commit import OffsetCommitRequest
 from odradek.protocol.messages.offset_delete import (

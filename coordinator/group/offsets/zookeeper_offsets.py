@@ -24,7 +24,7 @@ from odradek.coordinator.group.offsets.offset_api import (
 )
 from odradek.coordinator.group.state.group_offsets import OffsetAndMetadata
 from odradek.coordinator.ports import ConsumerOffsetTree, Respond
-from odradek.protocol.codec.mapped import Mapped
+from odradek.protocol.codec.arrays.mapped import Mapped
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,

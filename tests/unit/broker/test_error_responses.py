@@ -8,8 +8,8 @@ from odradek.broker.apis import HANDLERS
 from odradek.broker.dispatch import Route
 from odradek.broker.error_responses import ENTITIES
 from odradek.protocol.api import API, ApiKey
+from odradek.protocol.codec.arrays.mapped import Mapped
 from odradek.protocol.codec.codec import decode, encode
-from odradek.protocol.codec.mapped import Mapped
 from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode
 from odradek.protocol.made_once import FEW

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from odradek.protocol.api import API, ApiKey
-from odradek.protocol.codec.mapped import Mapped
+from odradek.protocol.codec.arrays.mapped import Mapped
 from odradek.protocol.codec.schema import Struct
 from odradek.protocol.loggable_json import CHARACTERS_MAX, HIDDEN, TEXT_CHARACTERS_MAX, loggable
 from odradek.protocol.message_json import json_text, to_json

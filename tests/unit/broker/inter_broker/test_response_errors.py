@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from odradek.broker.inter_broker.response_errors import error_codes
-from odradek.protocol.codec.mapped import Mapped
+from odradek.protocol.codec.arrays.mapped import Mapped
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_partition import (
     AlterPartitionResponse,

@@ -1,6 +1,8 @@
-"""The cost of a fetch while most of its partitions do not change."""
+"""The cost of a fetch: while most of its partitions do not change, and in turns of the event loop."""
 
 from __future__ import annotations
+
+import asyncio
 
 import pytest
 
@@ -8,6 +10,7 @@ from odradek.broker.partition.partition import LogReadInfo, Partition
 from odradek.broker.replication.fetch_session_handler import PartitionRequest
 from odradek.broker.replication.replica_fetcher import ReplicaFetcher
 from odradek.controller.loop_turns import ITEMS_A_TURN
+from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.async_test import async_test
 from tests.support.in_process.loop_turns import most_in_a_turn
@@ -80,3 +83,19 @@ async def test_many_logs_are_cut_with_turns_for_others(following: Following, mon
     monkeypatch.setattr(ReplicaFetcher, "_cut", noted)
     assert await most_in_a_turn(fetcher._cut_to_high_watermarks(), lambda: len(cut)) <= ITEMS_A_TURN
     assert cut == partitions
+
+
+@async_test
+async def test_records_that_come_alone_are_appended_in_the_turn_in_which_they_come(following: Following) -> None:
+    following.lead()
+    await following.turns()
+    in_the_next_turn: list[int] = []
+
+    def change(_: Request, response: Response) -> Response:
+        asyncio.get_running_loop().call_soon(lambda: in_the_next_turn.append(following.log().log_end_offset))
+        return response
+
+    following.link.change = change
+    following.append(b"a")
+    await following.turns()
+    assert in_the_next_turn == [1]

@@ -10,8 +10,8 @@ from odradek.broker.error_responses import error_response
 from odradek.broker.faults.answers.answer_errors import copied, deepest, levels, merge, set_errors, set_throttle_time
 from odradek.broker.faults.rules.rules import Level
 from odradek.protocol.api import API, ApiKey
+from odradek.protocol.codec.arrays.mapped import Mapped
 from odradek.protocol.codec.codec import decode, encode
-from odradek.protocol.codec.mapped import Mapped
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsResponse
 from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData

@@ -7,9 +7,9 @@ from array import array
 import pytest
 
 from odradek.protocol.api import API
+from odradek.protocol.codec.arrays.packed_array import LARGE_BYTES, STEP, PackedArray, packed_numbers
 from odradek.protocol.codec.codec import decode, decode_in_steps, elements_in_steps, encode
 from odradek.protocol.codec.decode_error import DecodeError
-from odradek.protocol.codec.packed_array import LARGE_BYTES, STEP, PackedArray, packed_numbers
 from odradek.protocol.codec.schema import Field, Struct
 from odradek.protocol.codec.source_writer import ELEMENTS_A_STEP, FORMATS, PACKED_ABOVE
 from odradek.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest

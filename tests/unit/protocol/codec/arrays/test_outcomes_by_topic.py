@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from odradek.protocol.codec.outcomes_by_topic import OutcomesByTopic
+from odradek.protocol.codec.arrays.outcomes_by_topic import OutcomesByTopic
 
 Partition = tuple[int, int]
 Topic = tuple[str, Sequence[Partition]]

@@ -7,6 +7,7 @@ from collections.abc import Generator
 import pytest
 
 from odradek.protocol.codec import codec
+from odradek.protocol.codec.arrays.kept_array import MAX_KEPT_VERSIONS, KeptArray
 from odradek.protocol.codec.codec import (
     Part,
     TooLargeError,
@@ -15,7 +16,6 @@ from odradek.protocol.codec.codec import (
     encode_parts_in_steps,
     size_of,
 )
-from odradek.protocol.codec.kept_array import MAX_KEPT_VERSIONS, KeptArray
 from odradek.protocol.codec.schema import RawTaggedField
 from odradek.protocol.codec.source_writer import ELEMENTS_A_STEP
 from odradek.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember, DescribeGroupsResponse

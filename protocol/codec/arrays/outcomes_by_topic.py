@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Generic, TypeVar
 
-from odradek.protocol.codec.mapped import ReadInOrder
+from odradek.protocol.codec.arrays.mapped import ReadInOrder
 
 PartitionT = TypeVar("PartitionT")
 TopicT = TypeVar("TopicT")

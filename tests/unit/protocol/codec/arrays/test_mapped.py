@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from odradek.protocol.codec.mapped import SMALL, InOrder, Mapped, OneOutcome, Outcomes, Pairs
+from odradek.protocol.codec.arrays.mapped import SMALL, InOrder, Mapped, OneOutcome, Outcomes, Pairs
 from odradek.protocol.errors import ErrorCode
 
 DOUBLED = Mapped(lambda number: [2 * number], [1, 2, 3])

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Final, TypeAlias, TypeVar
 
+from odradek.protocol.codec.arrays.mapped import ReadInOrder
 from odradek.protocol.codec.limits import MAX_DECODED_VALUES, MAX_TAGGED_FIELDS
-from odradek.protocol.codec.mapped import ReadInOrder
 
 T = TypeVar("T")
 Bytes: TypeAlias = bytes | memoryview
