@@ -55,8 +55,10 @@ def restart(broker: Broker, ending: str) -> None:
 
 
 def restart_behind(proxy: FaultProxy, broker: Broker, topic: str, ending: str) -> None:
-    """Clients come back when the broker knows the topic: an Apache broker that has just started knows none, and
-    librdkafka, told so, sends nothing to the topic for longer than a record may wait.
+    """Start the broker again, and let clients in when it knows the topic.
+
+    An Apache broker knows no topic in its first 0.1 s. A librdkafka client that asks then sends nothing to the topic
+    for longer than a record may wait.
     """
     getattr(broker, ending)()
     proxy.is_shut_to_clients = True
@@ -66,6 +68,7 @@ def restart_behind(proxy: FaultProxy, broker: Broker, topic: str, ending: str) -
 
 
 def await_leader(broker: Broker, topic: str) -> None:
+    """Wait until Metadata names a partition of the topic."""
     with RawClient(broker.host, broker.port) as client:
         request = build(ApiKey.METADATA, topics=[{"name": topic}])
         eventually(lambda: client.call(request, 9).topics[0].partitions, accept=bool, timeout_s=20)  # type: ignore[attr-defined]

@@ -18,6 +18,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
+from odradek.broker.dispatch import FROM_THE_CONTROLLER
 from odradek.protocol.api import API, ApiKey
 from odradek.protocol.codec.schema import Struct
 from odradek.protocol.errors import ErrorCode
@@ -41,7 +42,6 @@ from tests.support.wire.proxy_server import ProxyServer, closing
 
 ANSWER_TIMEOUT_S = 15
 ENDS_OF_CONNECTIONS = (OSError, asyncio.IncompleteReadError)
-OF_A_CONTROLLER = frozenset({ApiKey.LEADER_AND_ISR, ApiKey.STOP_REPLICA, ApiKey.UPDATE_METADATA})
 OF_ONE_TRANSACTION = frozenset({ApiKey.END_TXN, ApiKey.TXN_OFFSET_COMMIT, ApiKey.PRODUCE})
 
 
@@ -216,11 +216,13 @@ class _Connection:
 
 
 def is_of_a_broker(header: RequestHeader) -> bool:
-    """Those of brokers are left alone. Apache's controller reaches its own broker by the advertised address, too; and
-    brokers verify transactions with an API of clients, in versions of their own.
+    """Whether a broker sent it: its requests are left alone.
+
+    Apache's controller reaches its own broker by the advertised address, which is the proxy's. Brokers verify
+    transactions with an API of clients, in versions of their own.
     """
     verifies = header.api_key == ApiKey.ADD_PARTITIONS_TO_TXN and header.api_version >= 4
-    return verifies or header.api_key in OF_A_CONTROLLER
+    return verifies or header.api_key in FROM_THE_CONTROLLER
 
 
 async def read_frame(reader: asyncio.StreamReader) -> bytes:
