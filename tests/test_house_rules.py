@@ -175,7 +175,7 @@ def test_files_are_short(ours: list[Source], tests: list[Source]) -> None:
 
 
 def test_folders_hold_few_files(ours: list[Source], tests: list[Source]) -> None:
-    """What is in a folder is seen at a glance. `__init__` and the folders in it do not count."""
+    """A reader sees at a glance what is in a folder. `__init__.py` and folders inside do not count."""
     files = Counter(str(Path(each.name).parent) for each in ours + tests if each.path.stem != "__init__")
     none(
         f"{folder} has {count} files, more than {MAX_FILES}"
@@ -315,6 +315,18 @@ def test_private_constants_and_loggers_are_used(ours: list[Source]) -> None:
         names = {name.id for node in assigned for name in ast.walk(node) if is_assigned(name)}
         unused = {name for name in names if for_its_own.match(name) and len(re.findall(rf"\b{name}\b", each.text)) < 2}
         none(f"{each.name} does not use {name}" for name in sorted(unused))
+
+
+def test_constants_of_tests_are_used(tests: list[Source]) -> None:
+    """A limit that nothing uses bounds nothing."""
+    named_in_tests = Counter(name for each in tests for name in re.findall(r"\b[A-Z][A-Z0-9_]+\b", each.text))
+    assigned = re.compile(r"^([A-Z][A-Z0-9_]+)(?:: [^=\n]+)? = ", re.MULTILINE)
+    none(
+        f"no test uses {name}, which {each.name} assigns"
+        for each in tests
+        for name in assigned.findall(each.text)
+        if named_in_tests[name] == 1
+    )
 
 
 def is_assigned(node: ast.AST) -> TypeGuard[ast.Name]:

@@ -40,7 +40,6 @@ LEADER, FOLLOWER = 1, 2
 CATCH_UPS = (("128 KB", 128, 1_000, 512), ("16 KB", 16, 1_000, 512), ("1 KB", 1, 1_000, 64), ("100 B", 1, 100, 16))
 """Name of the batches, records in each and their size, megabytes in all."""
 
-APPENDED_AT_ONCE = 256 * 1024
 ACKS_ALL_COUNT = 2_000
 DEBUGGING_REPLICA_ID = -2
 CONTROLLER_EPOCH = 1_000

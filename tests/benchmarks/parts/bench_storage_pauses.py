@@ -33,7 +33,6 @@ VALUE_BYTES = 1000
 KEYS = 200_000
 PAUSE_MS = 50
 COMPACTED_WITHIN_S = 120
-RECOVERED_WITHIN_S = 60
 SETTINGS = {
     "odradek.event.loop.pause.ms": str(PAUSE_MS),
     "log.cleaner.backoff.ms": "200",

@@ -79,7 +79,3 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 def ssl_listener() -> dict[str, str]:
     """Settings of a broker whose only listener is SSL, on a free port."""
     return {"listeners": f"SSL://127.0.0.1:{free_port()}", "security.inter.broker.protocol": "SSL"}
-
-
-def port_of(settings: dict[str, str]) -> int:
-    return int(settings["listeners"].rpartition(":")[2])

@@ -50,12 +50,11 @@ Servers = tuple[ZooKeeper, OdradekZooKeeper]
 class Script:
     """One run of a script: clients of one server, and what came back, by the name of the step."""
 
-    def __init__(self, server: ZooKeeper | OdradekZooKeeper, zxid: int) -> None:
+    def __init__(self, server: ZooKeeper | OdradekZooKeeper) -> None:
         self._server = server
         self._stack = ExitStack()
         self._since_ms = int(time.time() * 1000)
         self._session_ids: list[int] = []
-        self.first_zxid = zxid
         self.steps: list[tuple[str, list[bytes | None]]] = []
 
     def client(self, **connect: object) -> RawClient:
@@ -94,7 +93,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
 def _compare(servers: Servers, script: Callable[[Script], None]) -> None:
     runs = []
     for server in servers:
-        run = Script(server, 0)
+        run = Script(server)
         try:
             script(run)
         finally:

@@ -27,7 +27,6 @@ TOPIC_CONFIG = {
     "segment.index.bytes": "4096",
     "retention.ms": "-1",
 }
-RUNNING_OFFSETS = "replication-offset-checkpoint"
 
 
 def produce(bootstrap: str) -> None:

@@ -88,7 +88,6 @@ class Simulation:
             self.network.late = frozenset((ApiKey.LEADER_AND_ISR, ApiKey.ALTER_PARTITION))
         self.readers = [Reader("r0", *clients, Random(rng.random()), partitions=PARTITIONS)]
         self._rng = rng
-        self._is_keeping_up = True
 
     def note(self, text: str) -> None:
         self.trace.append(f"{self.loop.now_us / 1e6:10.6f} {text}")

@@ -43,7 +43,6 @@ pytestmark = MARKS
 
 JOB_START_LIMIT_S = 60
 FLAGS_TIMEOUT_S = 120
-ASSIGN_TIMEOUT_S = 30
 NO_OFFSET = "-"
 
 Row = tuple[str, ...]

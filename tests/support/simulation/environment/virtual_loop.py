@@ -284,8 +284,3 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         for task in self._tasks:
             task._log_destroy_pending = False  # type: ignore[attr-defined]
         self._tasks.clear()
-
-
-def current_machine() -> Machine | None:
-    """The machine whose code is running."""
-    return _machine.get()

@@ -10,8 +10,6 @@ from odradek.testing import AsyncCluster, Cluster
 from odradek.testing.errors import WaitTimedOut
 from tests.support.async_test import async_test
 
-PROPERTIES_THAT_ASK = {"controller"}
-
 
 @async_test
 async def test_a_cluster_is_awaited() -> None:
